@@ -1,0 +1,286 @@
+//! Address maps per generation (`docs/hardware.md`, "Address map").
+
+use crate::units::Addr;
+use std::fmt;
+
+/// Bytes of one UDMA unit's register window (A).
+pub const UDMA_UNIT_BYTES: u64 = 0x40000;
+
+/// One HBM stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HbmStack {
+    /// First byte.
+    pub base: Addr,
+    /// Bytes that answer; an access above them is an AXI error.
+    pub populated: u64,
+    /// Bytes of address space reserved for the stack.
+    pub window: u64,
+}
+
+/// The State Buffer inside a NeuronCore window: partitions at a fixed stride, each populated only
+/// at its start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StateBuffer {
+    /// Partitions.
+    pub partitions: u32,
+    /// Bytes from one partition to the next.
+    pub stride: u64,
+    /// Bytes of each partition that answer.
+    pub populated: u64,
+}
+
+impl StateBuffer {
+    /// Bytes of address space the buffer covers, holes included.
+    pub const fn window(&self) -> u64 {
+        self.partitions as u64 * self.stride
+    }
+}
+
+/// An event/semaphore block: 256 events, then 256 semaphores seen through four windows of 4-byte
+/// cells (A).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventBlock;
+
+impl EventBlock {
+    /// Events, and semaphores, in a block.
+    pub const CELLS: u32 = 256;
+    /// Bytes of a cell.
+    pub const CELL_BYTES: u64 = 4;
+    /// Offset of the event cells.
+    pub const EVENTS: u64 = 0x0000;
+    /// Offset of the semaphore read window.
+    pub const SEM_READ: u64 = 0x1000;
+    /// Offset of the semaphore set window.
+    pub const SEM_SET: u64 = 0x1400;
+    /// Offset of the semaphore increment window: adds the value written.
+    pub const SEM_INC: u64 = 0x1800;
+    /// Offset of the semaphore decrement window: subtracts the value written.
+    pub const SEM_DEC: u64 = 0x1c00;
+    /// Bytes of the block.
+    pub const BYTES: u64 = 0x2000;
+}
+
+/// Engines whose register windows lie in groups of equal spacing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EngineGroup {
+    /// Register window of the group's first engine.
+    pub base: Addr,
+    /// Bytes from one engine's window to the next.
+    pub stride: u64,
+    /// Engines in the group.
+    pub count: u32,
+}
+
+/// Where things are in one generation's address space.
+#[derive(Debug)]
+pub struct AddressMap {
+    /// HBM stacks.
+    pub hbm: &'static [HbmStack],
+    /// NeuronCore (TPB) windows; the State Buffer starts at offset 0 of each.
+    pub tpb: &'static [Addr],
+    /// Shape of the State Buffer in each NeuronCore window.
+    pub state_buffer: StateBuffer,
+    /// Offset of the event/semaphore block in a NeuronCore window.
+    pub event_block_offset: u64,
+    /// Constant whose read yields 0: source of an event clear.
+    pub event_clear: Addr,
+    /// Constant whose read yields 1: source of an event set and of a semaphore increment.
+    pub event_set: Addr,
+    /// TOP_SP blocks; each is an event/semaphore block of its own (C: at offset 0 of the block).
+    pub top_sp: &'static [Addr],
+    /// UDMA engines of the NeuronCores, in engine order.
+    pub core_engines: &'static [EngineGroup],
+    /// UDMA engines that belong to no NeuronCore: d2h, h2d, then the second pair where there is one.
+    pub host_engines: &'static [Addr],
+    /// Host memory as the device sees it over PCIe.
+    pub host: Addr,
+}
+
+/// Index of a UDMA engine: the NeuronCores' engines first (core × 16 + n), then the host engines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EngineId(pub u32);
+
+/// Direction of a host engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostEngine {
+    /// Device to host.
+    D2h,
+    /// Host to device.
+    H2d,
+}
+
+impl fmt::Display for EngineId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "e{}", self.0)
+    }
+}
+
+impl AddressMap {
+    /// Engines that belong to NeuronCores.
+    pub fn core_engine_count(&self) -> u32 {
+        self.core_engines.iter().map(|group| group.count).sum()
+    }
+
+    /// All engines.
+    pub fn engine_count(&self) -> u32 {
+        self.core_engine_count() + self.host_engines.len() as u32
+    }
+
+    /// Base of an engine's register window; `None` if the device has no such engine.
+    pub fn engine_base(&self, engine: EngineId) -> Option<Addr> {
+        let mut index = engine.0;
+        for group in self.core_engines {
+            if index < group.count {
+                return Some(Addr(group.base.0 + u64::from(index) * group.stride));
+            }
+            index -= group.count;
+        }
+        self.host_engines.get(index as usize).copied()
+    }
+
+    /// The host engine of pair `pair` for one direction; `None` if the device has no such pair.
+    pub fn host_engine(&self, direction: HostEngine, pair: u32) -> Option<EngineId> {
+        let index = pair * 2 + u32::from(direction == HostEngine::H2d);
+        (index < self.host_engines.len() as u32).then(|| EngineId(self.core_engine_count() + index))
+    }
+
+    /// Base of the event/semaphore block with the given index: the NeuronCores' blocks first, then
+    /// the TOP_SPs'.
+    pub fn event_block(&self, index: u32) -> Option<Addr> {
+        let index = index as usize;
+        match self.tpb.get(index) {
+            Some(tpb) => Some(Addr(tpb.0 + self.event_block_offset)),
+            None => self.top_sp.get(index - self.tpb.len()).copied(),
+        }
+    }
+
+    /// Event/semaphore blocks on the device.
+    pub fn event_block_count(&self) -> u32 {
+        (self.tpb.len() + self.top_sp.len()) as u32
+    }
+
+    /// Cell of an event.
+    pub fn event(&self, block: u32, event: u32) -> Option<Addr> {
+        self.cell(block, EventBlock::EVENTS, event)
+    }
+
+    /// Cell of a semaphore in one of the four windows ([`EventBlock::SEM_READ`] and its siblings).
+    pub fn semaphore(&self, block: u32, window: u64, semaphore: u32) -> Option<Addr> {
+        self.cell(block, window, semaphore)
+    }
+
+    fn cell(&self, block: u32, window: u64, index: u32) -> Option<Addr> {
+        if index >= EventBlock::CELLS {
+            return None;
+        }
+        let base = self.event_block(block)?;
+        Some(Addr(
+            base.0 + window + u64::from(index) * EventBlock::CELL_BYTES,
+        ))
+    }
+}
+
+const GIB: u64 = 1 << 30;
+const KIB: u64 = 1 << 10;
+
+const fn hbm(base: u64, populated_gib: u64, window_gib: u64) -> HbmStack {
+    HbmStack {
+        base: Addr(base),
+        populated: populated_gib * GIB,
+        window: window_gib * GIB,
+    }
+}
+
+const fn group(base: u64, stride: u64, count: u32) -> EngineGroup {
+    EngineGroup {
+        base: Addr(base),
+        stride,
+        count,
+    }
+}
+
+pub(super) const SUNDA: AddressMap = AddressMap {
+    hbm: &[hbm(0x0, 16, 64), hbm(0x10_0000_0000, 16, 64)],
+    tpb: &[Addr(0xfff_c000_0000), Addr(0xfff_c400_0000)],
+    state_buffer: StateBuffer {
+        partitions: 128,
+        stride: 256 * KIB,
+        populated: 192 * KIB,
+    },
+    event_block_offset: 0x270_0000,
+    event_clear: Addr(0x20_0000_0000),
+    event_set: Addr(0x20_0000_0004),
+    top_sp: &[
+        Addr(0xfff_d000_0000),
+        Addr(0xfff_d040_0000),
+        Addr(0xfff_d080_0000),
+        Addr(0xfff_d0c0_0000),
+        Addr(0xfff_d100_0000),
+        Addr(0xfff_d140_0000),
+    ],
+    core_engines: &[
+        group(0xfff_f000_0000, 0x4_0000, 16),
+        group(0xfff_f070_0000, 0x4_0000, 16),
+    ],
+    host_engines: &[Addr(0xfff_f060_0000), Addr(0xfff_f0d0_0000)],
+    host: Addr(0x1000_0000_0000),
+};
+
+/// Added to an address of the first die to reach its twin on the second (V3, V4).
+const SECOND_DIE: u64 = 0x8000_0000_0000;
+
+pub(super) const CAYMAN: AddressMap = AddressMap {
+    hbm: &[
+        hbm(0x0, 24, 64),
+        hbm(0x40_0000_0000, 24, 64),
+        hbm(SECOND_DIE, 24, 64),
+        hbm(SECOND_DIE + 0x40_0000_0000, 24, 64),
+    ],
+    tpb: &[
+        Addr(0x20_0000_0000),
+        Addr(0x30_0000_0000),
+        Addr(0x60_0000_0000),
+        Addr(0x70_0000_0000),
+        Addr(SECOND_DIE + 0x20_0000_0000),
+        Addr(SECOND_DIE + 0x30_0000_0000),
+        Addr(SECOND_DIE + 0x60_0000_0000),
+        Addr(SECOND_DIE + 0x70_0000_0000),
+    ],
+    state_buffer: StateBuffer {
+        partitions: 128,
+        stride: 256 * KIB,
+        populated: 224 * KIB,
+    },
+    event_block_offset: 0x8_0270_0000,
+    event_clear: Addr(0x90_0000_0000),
+    event_set: Addr(0x90_0000_0004),
+    top_sp: &{
+        let mut blocks = [Addr(0); 20];
+        let mut n = 0;
+        while n < 10 {
+            blocks[n] = Addr(0x82_8000_0000 + n as u64 * 0x4000_0000);
+            blocks[n + 10] = Addr(SECOND_DIE + blocks[n].0);
+            n += 1;
+        }
+        blocks
+    },
+    core_engines: &[
+        group(0x10_0200_0000, 0x10_0000, 32),
+        group(0x50_0400_0000, 0x10_0000, 32),
+        group(SECOND_DIE + 0x10_0200_0000, 0x10_0000, 32),
+        group(SECOND_DIE + 0x50_0400_0000, 0x10_0000, 32),
+    ],
+    host_engines: &[
+        Addr(0x80_0680_0000),
+        Addr(0x80_0690_0000),
+        Addr(SECOND_DIE + 0x80_0680_0000),
+        Addr(SECOND_DIE + 0x80_0690_0000),
+    ],
+    host: Addr(0x4000_0000_0000),
+};
+
+/// Like Cayman but for the event-set constant (C where the sources say nothing).
+pub(super) const MARIANA: AddressMap = AddressMap {
+    event_set: Addr(0x94_0000_0000),
+    ..CAYMAN
+};
