@@ -1,1 +1,3 @@
+//! The `udma-sim` command.
+
 fn main() {}

@@ -52,6 +52,10 @@ impl fmt::Display for Cycles {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hertz(pub u64);
 
+/// A data rate in bytes per second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BytesPerSecond(pub u64);
+
 /// Why a unit string was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("\"{text}\" is not {expected}")]
@@ -73,6 +77,14 @@ const HERTZ_UNITS: &[(&str, u64)] = &[
     ("kHz", 1_000),
     ("MHz", 1_000_000),
     ("GHz", 1_000_000_000),
+];
+
+const RATE_UNITS: &[(&str, u64)] = &[
+    ("B/s", 1),
+    ("kB/s", 1_000),
+    ("MB/s", 1_000_000),
+    ("GB/s", 1_000_000_000),
+    ("TB/s", 1_000_000_000_000),
 ];
 
 /// A whole number with an optional unit: decimal or `0x` hexadecimal, `_` as a separator.
@@ -116,15 +128,24 @@ impl FromStr for Bytes {
     }
 }
 
+/// Writes `value` in the largest unit that holds it exactly; `units` ascend.
+fn write_scaled(
+    f: &mut fmt::Formatter<'_>,
+    value: u64,
+    units: &[(&'static str, u64)],
+) -> fmt::Result {
+    let (unit, factor) = units
+        .iter()
+        .rev()
+        .find(|(_, factor)| value >= *factor && value.is_multiple_of(*factor))
+        .unwrap_or(&units[0]);
+    write!(f, "{}{}", value / factor, unit)
+}
+
 impl fmt::Display for Bytes {
     /// The largest binary unit that holds the number exactly: `64KiB`, `65537B`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (unit, factor) = BYTE_UNITS
-            .iter()
-            .rev()
-            .find(|(_, factor)| self.0 >= *factor && self.0.is_multiple_of(*factor))
-            .unwrap_or(&BYTE_UNITS[0]);
-        write!(f, "{}{}", self.0 / factor, unit)
+        write_scaled(f, self.0, BYTE_UNITS)
     }
 }
 
@@ -139,12 +160,23 @@ impl FromStr for Hertz {
 
 impl fmt::Display for Hertz {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (unit, factor) = HERTZ_UNITS
-            .iter()
-            .rev()
-            .find(|(_, factor)| self.0 >= *factor && self.0.is_multiple_of(*factor))
-            .unwrap_or(&HERTZ_UNITS[0]);
-        write!(f, "{}{}", self.0 / factor, unit)
+        write_scaled(f, self.0, HERTZ_UNITS)
+    }
+}
+
+impl FromStr for BytesPerSecond {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let expected = "a data rate; write a whole number with B/s, kB/s, MB/s, GB/s or TB/s, \
+                        such as 750GB/s";
+        parse_scaled(text, RATE_UNITS, true, expected).map(BytesPerSecond)
+    }
+}
+
+impl fmt::Display for BytesPerSecond {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_scaled(f, self.0, RATE_UNITS)
     }
 }
 
@@ -189,6 +221,7 @@ mod tests {
         #[test]
         fn display_round_trips(n: u64) {
             prop_assert_eq!(Bytes(n).to_string().parse::<Bytes>().unwrap().0, n);
+            prop_assert_eq!(BytesPerSecond(n).to_string().parse::<BytesPerSecond>().unwrap().0, n);
             prop_assert_eq!(Hertz(n).to_string().parse::<Hertz>().unwrap().0, n);
         }
     }

@@ -1,0 +1,441 @@
+//! The timing configuration: everything about *when* that no descriptor, register or address map
+//! fixes. A config file is complete: a key that is missing or unknown is an error, so that the file
+//! says all there is to know. The built-in ones are `sim-configs/*.toml`, compiled in.
+
+use crate::arch::Arch;
+use crate::sim::{Clock, Duration};
+use crate::units::{Bytes, BytesPerSecond, Hertz};
+use serde::{Deserialize, Deserializer};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// The built-in configs by name.
+const BUILTIN: [(&str, &str); 3] = [
+    ("sunda", include_str!("../sim-configs/sunda.toml")),
+    ("cayman", include_str!("../sim-configs/cayman.toml")),
+    ("mariana", include_str!("../sim-configs/mariana.toml")),
+];
+
+/// A validated configuration together with the text it came from.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Name of the built-in config, or path of the file.
+    pub origin: String,
+    /// The text of the file: since a config is complete, this is the effective configuration.
+    pub source: String,
+    /// The values.
+    pub values: Values,
+}
+
+/// The keys of a config file. Each is documented, with its unit and where its value comes from, in
+/// `sim-configs/cayman.toml`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "documented key by key in the config files")]
+pub struct Values {
+    #[serde(deserialize_with = "from_text")]
+    pub arch: Arch,
+    pub clock: ClockConfig,
+    pub host: HostConfig,
+    pub engine: EngineConfig,
+    pub ordering: OrderingConfig,
+    pub fabric: FabricConfig,
+    pub sequencer: SequencerConfig,
+}
+
+/// `[clock]`: clock domains.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "documented key by key in the config files")]
+pub struct ClockConfig {
+    #[serde(deserialize_with = "from_text")]
+    pub udma: Hertz,
+}
+
+/// `[host]`: the host side of the PCIe link.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "documented key by key in the config files")]
+pub struct HostConfig {
+    #[serde(deserialize_with = "from_text")]
+    pub memory: Bytes,
+    #[serde(deserialize_with = "from_text")]
+    pub register_write: Duration,
+    #[serde(deserialize_with = "from_text")]
+    pub register_read: Duration,
+}
+
+/// `[engine]`: one UDMA engine.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "documented key by key in the config files")]
+pub struct EngineConfig {
+    pub burst_bytes: u32,
+    pub descriptor_burst: u32,
+    pub prefetch_descriptors: u32,
+    pub packet_cycles: u32,
+    pub tx_descriptor_cycles: u32,
+    pub rx_descriptor_cycles: u32,
+}
+
+/// `[ordering]`: readings of the ordering model where silicon might differ.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "documented key by key in the config files")]
+pub struct OrderingConfig {
+    pub sow_scope: SowScope,
+}
+
+/// Over which earlier writes a strong-ordered write waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SowScope {
+    /// Those of its own queue.
+    Queue,
+    /// Those of every queue of its engine.
+    Engine,
+}
+
+/// `[fabric]`: the way from an engine to each kind of target.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "documented key by key in the config files")]
+pub struct FabricConfig {
+    pub hbm: TargetConfig,
+    pub state_buffer: TargetConfig,
+    pub csr: TargetConfig,
+    pub host: TargetConfig,
+    #[serde(deserialize_with = "from_text")]
+    pub jitter: Duration,
+}
+
+/// `[fabric.*]`: latency and bandwidth of one kind of target.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "documented key by key in the config files")]
+pub struct TargetConfig {
+    #[serde(deserialize_with = "from_text")]
+    pub request: Duration,
+    #[serde(deserialize_with = "from_text")]
+    pub read: Duration,
+    #[serde(deserialize_with = "from_text")]
+    pub write: Duration,
+    #[serde(deserialize_with = "from_text")]
+    pub response: Duration,
+    pub channels: u32,
+    #[serde(deserialize_with = "from_text")]
+    pub interleave: Bytes,
+    #[serde(deserialize_with = "from_text")]
+    pub bandwidth: BytesPerSecond,
+}
+
+/// `[sequencer]`: the instruction sequencers that wait on semaphores.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "documented key by key in the config files")]
+pub struct SequencerConfig {
+    #[serde(deserialize_with = "from_text")]
+    pub step: Duration,
+    #[serde(deserialize_with = "from_text")]
+    pub register_write: Duration,
+}
+
+/// Why a config was refused. Messages name the file, the key, the value and what would be right.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file could not be read.
+    #[error("config {path}: {source}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// The text is not TOML, or a key is unknown, missing or of the wrong type.
+    #[error("config {origin}: {source}")]
+    Malformed {
+        /// Built-in name or file.
+        origin: String,
+        /// The parser's message, with line and column.
+        source: Box<toml::de::Error>,
+    },
+    /// A value is of the right type but makes no sense.
+    #[error("config {origin}: {key} = {value}: {right}")]
+    Invalid {
+        /// Built-in name or file.
+        origin: String,
+        /// Dotted key.
+        key: String,
+        /// The value found.
+        value: String,
+        /// What would be right.
+        right: String,
+    },
+    /// Neither a built-in name nor a file.
+    #[error("config \"{0}\" is neither built in (sunda, cayman, mariana) nor a file")]
+    Unknown(String),
+}
+
+impl Config {
+    /// The names of the built-in configs.
+    pub fn builtin_names() -> impl Iterator<Item = &'static str> {
+        BUILTIN.iter().map(|(name, _)| *name)
+    }
+
+    /// A built-in config by name; `None` if there is none of that name.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if the compiled-in file were invalid, which a test rules out.
+    pub fn builtin(name: &str) -> Option<Result<Config, ConfigError>> {
+        let (name, text) = BUILTIN.iter().find(|(known, _)| *known == name)?;
+        Some(Config::parse(name, text))
+    }
+
+    /// A built-in config by name, else the file at that path, relative paths being taken from
+    /// `base`.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if there is no such config or it is not valid.
+    pub fn load(name_or_path: &str, base: &Path) -> Result<Config, ConfigError> {
+        if let Some(config) = Config::builtin(name_or_path) {
+            return config;
+        }
+        let path = base.join(name_or_path);
+        if !path.exists() {
+            return Err(ConfigError::Unknown(name_or_path.to_string()));
+        }
+        let text = std::fs::read_to_string(&path).map_err(|source| ConfigError::Unreadable {
+            path: path.clone(),
+            source,
+        })?;
+        Config::parse(&path.display().to_string(), &text)
+    }
+
+    /// Parses and validates the text of a config file; `origin` names it in errors.
+    ///
+    /// # Errors
+    /// [`ConfigError::Malformed`] or [`ConfigError::Invalid`].
+    pub fn parse(origin: &str, text: &str) -> Result<Config, ConfigError> {
+        let values: Values = toml::from_str(text).map_err(|source| ConfigError::Malformed {
+            origin: origin.to_string(),
+            source: Box::new(source),
+        })?;
+        let config = Config {
+            origin: origin.to_string(),
+            source: text.to_string(),
+            values,
+        };
+        config.validate()?;
+        Ok(config)
+    }
+
+    /// The generation this config is for.
+    pub fn arch(&self) -> Arch {
+        self.values.arch
+    }
+
+    /// The UDMA clock.
+    ///
+    /// # Panics
+    /// Never: the frequency was validated.
+    pub fn udma_clock(&self) -> Clock {
+        Clock::new(self.values.clock.udma).expect("validated")
+    }
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        let values = &self.values;
+        let check = |ok: bool, key: &str, value: &dyn fmt::Display, right: &str| {
+            if ok {
+                return Ok(());
+            }
+            Err(ConfigError::Invalid {
+                origin: self.origin.clone(),
+                key: key.to_string(),
+                value: value.to_string(),
+                right: right.to_string(),
+            })
+        };
+        check(
+            (1_000_000..=100_000_000_000).contains(&values.clock.udma.0),
+            "clock.udma",
+            &values.clock.udma,
+            "must be 1MHz to 100GHz",
+        )?;
+        check(
+            values.host.memory.0.is_multiple_of(4096)
+                && (4096..=MAX_HOST_MEMORY).contains(&values.host.memory.0),
+            "host.memory",
+            &values.host.memory,
+            "must be a multiple of 4KiB, 4KiB to 1TiB",
+        )?;
+        for (key, delay) in [
+            ("host.register_write", values.host.register_write),
+            ("host.register_read", values.host.register_read),
+            ("sequencer.register_write", values.sequencer.register_write),
+            ("sequencer.step", values.sequencer.step),
+        ] {
+            check(
+                (1..=MAX_LATENCY.as_fs()).contains(&delay.as_fs()),
+                key,
+                &delay,
+                "must be more than 0 and at most 1ms",
+            )?;
+        }
+        let engine = &values.engine;
+        check(
+            engine.burst_bytes.is_power_of_two() && (32..=4096).contains(&engine.burst_bytes),
+            "engine.burst_bytes",
+            &engine.burst_bytes,
+            "must be a power of two from 32 to 4096",
+        )?;
+        check(
+            (1..=64).contains(&engine.descriptor_burst),
+            "engine.descriptor_burst",
+            &engine.descriptor_burst,
+            "must be 1 to 64",
+        )?;
+        check(
+            (128..=65536).contains(&engine.prefetch_descriptors),
+            "engine.prefetch_descriptors",
+            &engine.prefetch_descriptors,
+            "must be 128 to 65536",
+        )?;
+        for (key, cycles) in [
+            ("engine.packet_cycles", engine.packet_cycles),
+            ("engine.tx_descriptor_cycles", engine.tx_descriptor_cycles),
+            ("engine.rx_descriptor_cycles", engine.rx_descriptor_cycles),
+        ] {
+            check(cycles <= 1_000_000, key, &cycles, "must be at most 1000000")?;
+        }
+        let fabric = &values.fabric;
+        check(
+            fabric.jitter <= MAX_LATENCY,
+            "fabric.jitter",
+            &fabric.jitter,
+            "must be at most 1ms",
+        )?;
+        for (name, target) in [
+            ("hbm", &fabric.hbm),
+            ("state_buffer", &fabric.state_buffer),
+            ("csr", &fabric.csr),
+            ("host", &fabric.host),
+        ] {
+            for (key, latency) in [
+                ("request", target.request),
+                ("read", target.read),
+                ("write", target.write),
+                ("response", target.response),
+            ] {
+                check(
+                    (1..=MAX_LATENCY.as_fs()).contains(&latency.as_fs()),
+                    &format!("fabric.{name}.{key}"),
+                    &latency,
+                    "must be more than 0 and at most 1ms",
+                )?;
+            }
+            check(
+                target.channels.is_power_of_two() && target.channels <= 256,
+                &format!("fabric.{name}.channels"),
+                &target.channels,
+                "must be a power of two from 1 to 256",
+            )?;
+            check(
+                target.interleave.0.is_power_of_two()
+                    && target.interleave.0 >= u64::from(engine.burst_bytes),
+                &format!("fabric.{name}.interleave"),
+                &target.interleave,
+                "must be a power of two and at least engine.burst_bytes, so that a burst goes to \
+                 one channel",
+            )?;
+            check(
+                (1_000_000..=1_000_000_000_000_000).contains(&target.bandwidth.0),
+                &format!("fabric.{name}.bandwidth"),
+                &target.bandwidth,
+                "must be 1MB/s to 1000TB/s",
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// Longest latency a config may set. Bounds the time a single access can take.
+const MAX_LATENCY: Duration = Duration::from_ns(1_000_000);
+
+/// Most host memory a config may ask for; the host window of every generation has room for it.
+const MAX_HOST_MEMORY: u64 = 1 << 40;
+
+/// Deserializes a string through [`FromStr`], so that the error points at the string.
+fn from_text<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromStr,
+    T::Err: fmt::Display,
+{
+    String::deserialize(deserializer)?
+        .parse()
+        .map_err(serde::de::Error::custom)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn built_in_configs_are_valid_and_named_after_their_arch() {
+        for name in Config::builtin_names() {
+            let config = Config::builtin(name).unwrap().unwrap();
+            assert_eq!(config.arch().spec().code_name, name);
+        }
+    }
+
+    /// The same documented keys in each file, in the same order.
+    #[test]
+    fn built_in_configs_have_the_same_keys() {
+        let keys = |text: &str| -> Vec<String> {
+            text.lines()
+                .filter(|line| !line.starts_with('#') && !line.is_empty())
+                .map(|line| line.split('=').next().unwrap().trim().to_string())
+                .collect()
+        };
+        let cayman = keys(BUILTIN[1].1);
+        assert!(BUILTIN.iter().all(|(_, text)| keys(text) == cayman));
+    }
+
+    fn refusal(from: &str, to: &str) -> String {
+        let text = BUILTIN[1].1;
+        assert!(text.contains(from), "{from} is in the file");
+        Config::parse("my.toml", &text.replacen(from, to, 1))
+            .unwrap_err()
+            .to_string()
+    }
+
+    #[test]
+    fn errors_name_the_place_and_what_would_be_right() {
+        let unit = refusal("udma = \"850MHz\"", "udma = \"850\"");
+        assert!(
+            unit.contains("my.toml") && unit.contains("line ") && unit.contains("MHz"),
+            "{unit}"
+        );
+        let unknown = refusal("burst_bytes", "burst_byte");
+        assert!(
+            unknown.contains("burst_byte`") && unknown.contains("expected"),
+            "{unknown}"
+        );
+        let range = refusal("burst_bytes = 256", "burst_bytes = 48");
+        assert_eq!(
+            range,
+            "config my.toml: engine.burst_bytes = 48: must be a power of two from 32 to 4096"
+        );
+        let missing = refusal("burst_bytes = 256", "");
+        assert!(missing.contains("missing field `burst_bytes`"), "{missing}");
+        let arch = refusal("arch = \"v3\"", "arch = \"v9\"");
+        assert!(arch.contains("v9") && arch.contains("cayman"), "{arch}");
+        assert!(
+            Config::load("nope", Path::new("."))
+                .unwrap_err()
+                .to_string()
+                .contains("sunda, cayman, mariana")
+        );
+    }
+}
