@@ -5,6 +5,7 @@
 //! `docs/hardware.md`, "Limits and capabilities" and "Address map".
 
 mod map;
+pub mod regs;
 mod spec;
 
 pub use map::{
