@@ -140,7 +140,8 @@ impl AddressMap {
 
     /// The host engine of pair `pair` for one direction; `None` if the device has no such pair.
     pub fn host_engine(&self, direction: HostEngine, pair: u32) -> Option<EngineId> {
-        let index = pair * 2 + u32::from(direction == HostEngine::H2d);
+        let second = u32::from(direction == HostEngine::H2d);
+        let index = pair.checked_mul(2)? + second;
         (index < self.host_engines.len() as u32).then(|| EngineId(self.core_engine_count() + index))
     }
 

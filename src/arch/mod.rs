@@ -1,7 +1,7 @@
 //! The generations as data: what each can do, where its limits lie, where things sit in its
 //! address space. Arch is policy, not format: no descriptor bit moves between generations.
 //!
-//! The tables in [`spec`] and [`map`] are laid out to be checked line by line against
+//! The tables of [`ArchSpec`] and [`AddressMap`] are laid out to be checked line by line against
 //! `docs/hardware.md`, "Limits and capabilities" and "Address map".
 
 mod map;

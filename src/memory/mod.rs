@@ -1,1 +1,156 @@
-//! (under construction)
+//! One 64-bit physical address space: everything a DMA engine or the host can reach
+//! (`docs/hardware.md`, "Address map").
+//!
+//! Storage is sparse: every HBM stack, State Buffer and the host memory is one anonymous mapping
+//! of its full size, and a page takes memory only once it has been written. Bytes that nobody
+//! wrote are 0.
+//!
+//! An access lies within one populated piece of one region (a stack, a State Buffer partition, a
+//! cell window) or is refused with an [`AccessError`], which is an AXI error response to an engine.
+
+mod cells;
+mod error;
+mod regions;
+
+pub use cells::Effects;
+pub use error::{AccessError, AccessReason};
+pub use regions::{Place, Target};
+
+use crate::arch::ArchSpec;
+use crate::units::{Addr, Bytes};
+use cells::Cells;
+use memmap2::{MmapMut, MmapOptions};
+use regions::{Region, RegionTable, Storage};
+use std::fmt::Display;
+use std::io;
+
+/// The physical address space of one simulated machine.
+pub struct PhysicalMemory {
+    table: RegionTable,
+    /// What backs each row of the table.
+    backings: Vec<Backing>,
+}
+
+enum Backing {
+    Bytes(MmapMut),
+    Cells(Box<Cells>),
+    Constant([u8; 4]),
+    Registers,
+}
+
+impl PhysicalMemory {
+    /// The address space of one generation with `host_bytes` of host memory.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the host memory does not fit into the address space, or if the operating system
+    /// refuses to reserve address space for a mapping.
+    pub fn new(spec: &'static ArchSpec, host_bytes: u64) -> io::Result<PhysicalMemory> {
+        let table = RegionTable::new(&spec.map, host_bytes)
+            .map_err(|overlap| io::Error::new(io::ErrorKind::InvalidInput, overlap))?;
+        let backings = (table.regions().iter())
+            .map(Backing::new)
+            .collect::<io::Result<_>>()?;
+        Ok(PhysicalMemory { table, backings })
+    }
+
+    /// Where `len` bytes from `at` on fall.
+    ///
+    /// # Errors
+    ///
+    /// Any reason but those that depend on the direction: refusals of a read or a write as such
+    /// come from [`read`](Self::read) and [`write`](Self::write).
+    pub fn resolve(&self, at: Addr, len: u64) -> Result<Place, AccessError> {
+        self.table.locate(at, len).map(|(_, place)| place)
+    }
+
+    /// Reads the bytes from `at` on into `out`. Cells and constants are little-endian.
+    ///
+    /// # Errors
+    ///
+    /// Refuses what is not readable memory from first byte to last; `out` is then untouched.
+    pub fn read(&self, at: Addr, out: &mut [u8]) -> Result<(), AccessError> {
+        let len = out.len() as u64;
+        let (row, place) = self.table.locate(at, len)?;
+        let done = match &self.backings[row] {
+            Backing::Bytes(bytes) => {
+                let start = place.offset as usize;
+                out.copy_from_slice(&bytes[start..start + out.len()]);
+                Ok(())
+            }
+            Backing::Cells(cells) => cells.read(place.offset, out),
+            Backing::Constant(word) => {
+                out.copy_from_slice(&word[..out.len()]);
+                Ok(())
+            }
+            Backing::Registers => Err(AccessReason::Registers),
+        };
+        done.map_err(|reason| AccessError { at, len, reason })
+    }
+
+    /// Writes `bytes` from `at` on, and says which event or semaphore cells that stored to.
+    ///
+    /// # Errors
+    ///
+    /// Refuses what is not writable memory from first byte to last; nothing is then written.
+    pub fn write(&mut self, at: Addr, bytes: &[u8]) -> Result<Effects, AccessError> {
+        let len = bytes.len() as u64;
+        let (row, place) = self.table.locate(at, len)?;
+        let done = match &mut self.backings[row] {
+            Backing::Bytes(memory) => {
+                let start = place.offset as usize;
+                memory[start..start + bytes.len()].copy_from_slice(bytes);
+                Ok(Effects::None)
+            }
+            Backing::Cells(cells) => cells.write(place.offset, bytes),
+            Backing::Constant(_) => Err(AccessReason::ReadOnly),
+            Backing::Registers => Err(AccessReason::Registers),
+        };
+        done.map_err(|reason| AccessError { at, len, reason })
+    }
+
+    /// Borrows `len` bytes of HBM, State Buffer or host memory: compares and hashes large areas
+    /// without a copy.
+    ///
+    /// # Errors
+    ///
+    /// Refuses what [`read`](Self::read) refuses, and cells and constants.
+    pub fn slice(&self, at: Addr, len: u64) -> Result<&[u8], AccessError> {
+        let (row, place) = self.table.locate(at, len)?;
+        let reason = match &self.backings[row] {
+            Backing::Bytes(bytes) => {
+                let start = place.offset as usize;
+                return Ok(&bytes[start..start + len as usize]);
+            }
+            Backing::Cells(_) | Backing::Constant(_) => AccessReason::NotBytes,
+            Backing::Registers => AccessReason::Registers,
+        };
+        Err(AccessError { at, len, reason })
+    }
+}
+
+impl Backing {
+    fn new(region: &Region) -> io::Result<Backing> {
+        Ok(match region.storage {
+            Storage::Bytes => Backing::Bytes(map_sparse(region)?),
+            Storage::Cells { block } => Backing::Cells(Box::new(Cells::new(block))),
+            Storage::Constant(value) => Backing::Constant(value.to_le_bytes()),
+            Storage::Registers => Backing::Registers,
+        })
+    }
+}
+
+/// A mapping that covers every populated byte of the region. Where the operating system knows how,
+/// neither memory nor swap space is set aside for it.
+fn map_sparse(region: &Region) -> io::Result<MmapMut> {
+    let fail = |kind, why: &dyn Display| {
+        let (target, size) = (region.target, Bytes(region.span()));
+        io::Error::new(kind, format!("cannot map {size} for {target:?}: {why}"))
+    };
+    let len =
+        usize::try_from(region.span()).map_err(|why| fail(io::ErrorKind::OutOfMemory, &why))?;
+    (MmapOptions::new().len(len).no_reserve_swap().map_anon()).map_err(|why| fail(why.kind(), &why))
+}
+
+#[cfg(test)]
+mod tests;

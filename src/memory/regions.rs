@@ -1,0 +1,242 @@
+//! Which region an address belongs to: a sorted table, searched once per access.
+
+use super::cells;
+use super::error::{AccessError, AccessReason};
+use crate::arch::{AddressMap, EngineId, EventBlock, UDMA_UNIT_BYTES};
+use crate::units::{Addr, Bytes};
+
+/// Bytes of an event-accelerator constant.
+const CONSTANT_BYTES: u64 = 4;
+
+/// What answers at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Target {
+    /// An HBM stack.
+    Hbm {
+        /// Index in [`AddressMap::hbm`].
+        stack: u8,
+    },
+    /// The State Buffer of a NeuronCore.
+    StateBuffer {
+        /// Index in [`AddressMap::tpb`].
+        core: u8,
+    },
+    /// An event/semaphore block.
+    EventBlock {
+        /// Index as in [`AddressMap::event_block`].
+        block: u32,
+    },
+    /// An event-accelerator constant.
+    Constant,
+    /// Host memory.
+    Host,
+    /// The register window of a UDMA engine.
+    UdmaRegisters {
+        /// The engine.
+        engine: EngineId,
+    },
+}
+
+/// Where an access falls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// What answers.
+    pub target: Target,
+    /// Bytes from the start of the target's window to the first byte of the access.
+    pub offset: u64,
+}
+
+/// Which bytes of a region's window are populated.
+#[derive(Clone, Copy, Debug)]
+enum Layout {
+    /// The first `populated` bytes.
+    Flat { populated: u64 },
+    /// The first `populated` bytes of every `stride`.
+    Strided { stride: u64, populated: u64 },
+    /// The cell windows of an event/semaphore block.
+    EventBlock,
+}
+
+impl Layout {
+    /// End of the populated piece that holds byte `offset` of the window; `None` in a hole.
+    fn piece_end(self, offset: u64) -> Option<u64> {
+        match self {
+            Layout::Flat { populated } => (offset < populated).then_some(populated),
+            Layout::Strided { stride, populated } => {
+                let within = offset % stride;
+                (within < populated).then(|| offset - within + populated)
+            }
+            Layout::EventBlock => cells::window_end(offset),
+        }
+    }
+}
+
+/// One row of the table.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Region {
+    base: Addr,
+    /// Bytes of address space, holes included.
+    window: u64,
+    layout: Layout,
+    pub(super) target: Target,
+    pub(super) storage: Storage,
+}
+
+impl Region {
+    /// Bytes from the base to past the last populated byte, or a little more.
+    pub(super) fn span(&self) -> u64 {
+        match self.layout {
+            Layout::Flat { populated } => populated,
+            Layout::Strided { .. } | Layout::EventBlock => self.window,
+        }
+    }
+}
+
+/// What a region stores.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Storage {
+    /// Bytes.
+    Bytes,
+    /// Events and semaphores.
+    Cells {
+        /// Index of the block.
+        block: u32,
+    },
+    /// A word that never changes.
+    Constant(u32),
+    /// Registers that an engine owns.
+    Registers,
+}
+
+impl Storage {
+    /// Whether it is accessed in whole 4-byte cells only.
+    fn has_cells(self) -> bool {
+        matches!(self, Storage::Cells { .. } | Storage::Constant(_))
+    }
+}
+
+/// A region that reaches into the next one or past the end of the address space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{target:?} memory of {window} at {base} does not fit: at most {room} are free there")]
+pub(super) struct Overlap {
+    target: Target,
+    base: Addr,
+    window: Bytes,
+    room: Bytes,
+}
+
+/// Every region of a device, by address.
+#[derive(Debug)]
+pub(super) struct RegionTable {
+    /// Base of each region, ascending: what the search walks over.
+    bases: Vec<u64>,
+    regions: Vec<Region>,
+}
+
+impl RegionTable {
+    /// The regions of `map` and `host_bytes` of host memory. Fails if the host memory is larger
+    /// than the space left for it.
+    pub(super) fn new(map: &AddressMap, host_bytes: u64) -> Result<RegionTable, Overlap> {
+        let mut regions = list(map, host_bytes);
+        regions.sort_by_key(|region| region.base);
+        for (n, region) in regions.iter().enumerate() {
+            let next = regions.get(n + 1).map_or(Addr(u64::MAX), |next| next.base);
+            let room = next.0 - region.base.0;
+            if region.window > room {
+                return Err(Overlap {
+                    target: region.target,
+                    base: region.base,
+                    window: Bytes(region.window),
+                    room: Bytes(room),
+                });
+            }
+        }
+        let bases = regions.iter().map(|region| region.base.0).collect();
+        Ok(RegionTable { bases, regions })
+    }
+
+    /// The rows, ascending by address.
+    pub(super) fn regions(&self) -> &[Region] {
+        &self.regions
+    }
+
+    /// The region that holds all of `at .. at + len`, by its row, and the place in it.
+    ///
+    /// An access of 0 bytes touches nothing, but must start where one byte could be accessed.
+    pub(super) fn locate(&self, at: Addr, len: u64) -> Result<(usize, Place), AccessError> {
+        let refuse = |reason| AccessError { at, len, reason };
+        let row = self.bases.partition_point(|base| *base <= at.0);
+        let (row, region) = (row.checked_sub(1))
+            .and_then(|row| Some((row, self.regions.get(row)?)))
+            .ok_or(refuse(AccessReason::Unmapped))?;
+        let offset = at.0 - region.base.0;
+        if offset >= region.window {
+            return Err(refuse(AccessReason::Unmapped));
+        }
+        let end = (region.layout.piece_end(offset)).ok_or(refuse(AccessReason::Hole))?;
+        if len > end - offset {
+            return Err(refuse(AccessReason::CrossesBoundary));
+        }
+        let whole = |n: u64| n.is_multiple_of(EventBlock::CELL_BYTES);
+        if region.storage.has_cells() && !(whole(offset) && whole(len)) {
+            return Err(refuse(AccessReason::Misaligned));
+        }
+        let target = region.target;
+        Ok((row, Place { target, offset }))
+    }
+}
+
+/// Every region of `map`, in no particular order.
+fn list(map: &AddressMap, host_bytes: u64) -> Vec<Region> {
+    let flat = |base, populated, target, storage| Region {
+        base,
+        window: populated,
+        layout: Layout::Flat { populated },
+        target,
+        storage,
+    };
+    let mut regions = Vec::new();
+    for (stack, hbm) in (0..).zip(map.hbm) {
+        let target = Target::Hbm { stack };
+        regions.push(Region {
+            window: hbm.window,
+            ..flat(hbm.base, hbm.populated, target, Storage::Bytes)
+        });
+    }
+    for (core, tpb) in (0..).zip(map.tpb) {
+        regions.push(Region {
+            base: *tpb,
+            window: map.state_buffer.window(),
+            layout: Layout::Strided {
+                stride: map.state_buffer.stride,
+                populated: map.state_buffer.populated,
+            },
+            target: Target::StateBuffer { core },
+            storage: Storage::Bytes,
+        });
+    }
+    for block in 0..map.event_block_count() {
+        regions.extend(map.event_block(block).map(|base| Region {
+            base,
+            window: EventBlock::BYTES,
+            layout: Layout::EventBlock,
+            target: Target::EventBlock { block },
+            storage: Storage::Cells { block },
+        }));
+    }
+    for (base, value) in [(map.event_clear, 0), (map.event_set, 1)] {
+        let storage = Storage::Constant(value);
+        regions.push(flat(base, CONSTANT_BYTES, Target::Constant, storage));
+    }
+    for engine in (0..map.engine_count()).map(EngineId) {
+        let target = Target::UdmaRegisters { engine };
+        regions.extend(
+            (map.engine_base(engine))
+                .map(|base| flat(base, UDMA_UNIT_BYTES, target, Storage::Registers)),
+        );
+    }
+    if host_bytes > 0 {
+        regions.push(flat(map.host, host_bytes, Target::Host, Storage::Bytes));
+    }
+    regions
+}
