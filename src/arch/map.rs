@@ -86,7 +86,7 @@ pub struct AddressMap {
     pub event_clear: Addr,
     /// Constant whose read yields 1: source of an event set and of a semaphore increment.
     pub event_set: Addr,
-    /// TOP_SP blocks; each is an event/semaphore block of its own (C: at offset 0 of the block).
+    /// TOP_SP windows; each starts with an event/semaphore block.
     pub top_sp: &'static [Addr],
     /// UDMA engines of the NeuronCores, in engine order.
     pub core_engines: &'static [EngineGroup],

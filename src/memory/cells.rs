@@ -34,6 +34,9 @@ pub enum Effects {
     },
 }
 
+/// An event is 0 or 1: a write keeps this bit of the word, modelled (C).
+const EVENT_BIT: u32 = 1;
+
 /// What the cells of a window are and what an access to them does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Window {
@@ -101,12 +104,12 @@ impl Cells {
 
     /// Writes whole cells of one window from byte `offset` of the block on.
     ///
-    /// Modelled (C): the semaphore read window cannot be written; an event keeps the whole word;
-    /// a semaphore is a 32-bit number that wraps around.
+    /// Modelled (C): the semaphore read window cannot be written; a semaphore, a signed 32-bit
+    /// number, wraps around.
     pub(super) fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<Effects, AccessReason> {
         let (start, window) = window(offset).ok_or(AccessReason::Hole)?;
         let (values, apply): (_, fn(u32, u32) -> u32) = match window {
-            Window::Events => (&mut self.events, |_, written| written),
+            Window::Events => (&mut self.events, |_, written| written & EVENT_BIT),
             Window::Read => return Err(AccessReason::ReadOnly),
             Window::Set => (&mut self.semaphores, |_, written| written),
             Window::Inc => (&mut self.semaphores, u32::wrapping_add),
