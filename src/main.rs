@@ -1,3 +1,9 @@
-//! The `udma-sim` command.
+//! The command line of the simulator.
 
-fn main() {}
+mod cli;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::main()
+}

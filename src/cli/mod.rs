@@ -1,0 +1,65 @@
+//! The `udma-sim` command: arguments, logs, output and exit status.
+//!
+//! Standard output carries the answer, standard error everything else. Exit status: 0 if all went
+//! well, 1 if a run did not do what its scenario expects, 2 for bad input.
+
+mod config;
+mod logs;
+
+use clap::{ArgAction, Parser, Subcommand};
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// Exit status of bad input; clap uses the same for bad arguments.
+const BAD_INPUT: u8 = 2;
+
+#[derive(Parser)]
+#[command(version, about, arg_required_else_help = true)]
+struct Cli {
+    /// Log more: -v what happens, -vv how, -vvv every event. RUST_LOG overrides it.
+    #[arg(short, action = ArgAction::Count, global = true, conflicts_with = "quiet")]
+    verbose: u8,
+
+    /// Log errors only.
+    #[arg(short, global = true)]
+    quiet: bool,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Look at timing configs
+    Config {
+        #[command(subcommand)]
+        command: config::Command,
+    },
+}
+
+/// Runs the command that the arguments ask for.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    logs::start(cli.verbose, cli.quiet);
+    match cli.command {
+        Command::Config { command } => config::main(command),
+    }
+}
+
+/// Prints the answer. A reader that has seen enough (`| head`) is no error.
+fn print(text: impl Display) -> ExitCode {
+    let mut out = io::stdout().lock();
+    match write!(out, "{text}").and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            refuse(format!("cannot write the output: {error}"))
+        }
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+/// Says why the input cannot be used.
+fn refuse(error: impl Display) -> ExitCode {
+    eprintln!("error: {error}");
+    ExitCode::from(BAD_INPUT)
+}
