@@ -1,1 +1,48 @@
-//! (under construction)
+//! The wire format: the 16-byte descriptor in its three views, `len_ctrl` and `meta_ctrl` bit by
+//! bit, op words, data types, packets as views over descriptors, and the builder of the plain
+//! copy pair (`docs/hardware.md`, "Descriptor", "Op words", "Data types").
+//!
+//! Decoding never fails and never loses a bit: whatever 128 bits a ring holds have a view, and
+//! the view turns back into the same bits. What is wrong with them is for the reader to say.
+//!
+//! ```
+//! use udma_sim::arch::Arch;
+//! use udma_sim::desc::{BarrierMode, CopyFlags, Descriptor, RingId, build_copy};
+//! use udma_sim::units::Addr;
+//!
+//! let (tx, rx) = build_copy(
+//!     Arch::V3,
+//!     Addr(0x1000),
+//!     Addr(0x2000),
+//!     64,
+//!     RingId::FIRST_LAP,
+//!     BarrierMode::StrongOrder,
+//!     CopyFlags::default(),
+//! )?;
+//! assert_eq!(Descriptor::from(tx).words, [0x0d00_0040, 0x0108_0003, 0x1000, 0]);
+//! assert_eq!(Descriptor::from(rx).words, [0x2100_0040, 0, 0x2000, 0]);
+//! # Ok::<(), udma_sim::desc::BuildError>(())
+//! ```
+
+mod build;
+mod compute_meta;
+mod descriptor;
+mod dtype;
+mod len_ctrl;
+mod meta_ctrl;
+mod op;
+mod packet;
+mod template;
+
+pub use build::{BarrierMode, BuildError, CopyFlags, InvalidBarrierMode, build_copy};
+pub use compute_meta::{ComputeMetaWord, FmaSelector, MetaOp, OperandWord};
+pub use descriptor::{DESC_BYTES, Descriptor, RxDesc, TxDesc, TxMetaDesc};
+pub use dtype::{DType, DTypeError};
+pub use len_ctrl::{LenCtrl, LengthError, MAX_DESC_BYTES, RingId};
+pub use meta_ctrl::{CmeOp, MetaCtrl, SsmaeOp};
+pub use op::{
+    AddWord, CceType, ExtWord, FmaWord, GceWord, MinMaxWord, OpWord, ReplicationWord,
+    StridingSplitWord, TransposeWord,
+};
+pub use packet::{Packet, PacketFault, PacketTracker, Packets, Tracked, packets};
+pub use template::{TemplatePtr, TemplatePtrError};
