@@ -1,1 +1,28 @@
-//! (under construction)
+//! The device: UDMA engines and the fabric between them and memory. It knows descriptors, memory
+//! and registers, never who wrote them.
+//!
+//! Read the files in the order of a packet's life: a doorbell moves a [`ring`]'s tail, [`prefetch`]
+//! brings its descriptors in, [`read`] schedules a packet and reads its sources into the queue's
+//! [`lane`], [`write`] empties the lane into the destinations, [`completion`] retires what has been
+//! acknowledged. [`engine`] holds the stations together and wakes them; [`fabric`] says when an
+//! access takes effect.
+//!
+//! Nothing here returns an error to the host: the device reacts as hardware does, with error bits,
+//! abort, and counters.
+
+mod completion;
+mod engine;
+mod error;
+mod fabric;
+mod lane;
+mod prefetch;
+mod read;
+mod registers;
+mod ring;
+mod write;
+
+pub use engine::{
+    Counters, Ctx, Engine, EngineEvent, Outbox, RegisterRead, RegisterWrite, Stall, StallReason,
+};
+pub use error::{DeviceError, ErrorBit};
+pub use fabric::{BEAT_BYTES, Fabric, ReadTimes, Route, WriteTimes};

@@ -1,0 +1,780 @@
+//! One UDMA engine: its registers, its queues, and the clock that moves its stations.
+
+use super::error::{DeviceError, ErrorBit};
+use super::fabric::{BEAT_BYTES, Fabric};
+use super::lane::Lane;
+use super::prefetch::Prefetcher;
+use super::read::Reader;
+use super::registers::{Register, Registers};
+use super::ring::Ring;
+use super::write::{RxCursor, WriteBurst, Writer};
+use crate::arch::regs::{
+    CfgLen, ChangeState, DataCfg, DescPrefCfg, DescPrefCfg2, Direction, OutstandingM2s,
+    OutstandingS2mWr, QueueCfg, QueueStatus, QueueSwCtrl, RateLimitMask, UdmaState, UdmaStateReg,
+    global, iofic, queue,
+};
+use crate::arch::{ArchSpec, EngineId};
+use crate::config::{Config, EngineConfig, SowScope};
+use crate::desc::PacketTracker;
+use crate::memory::{Effects, PhysicalMemory};
+use crate::sim::{Clock, EventClass, Instant};
+use crate::units::{Addr, Cycles};
+use std::collections::VecDeque;
+use std::fmt;
+
+/// What an engine asked to be told later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EngineEvent {
+    /// Its clocked work.
+    Wake,
+    /// A descriptor burst is sampled.
+    Fetch {
+        /// Which ring of the queue.
+        direction: Direction,
+        /// The queue.
+        queue: u8,
+    },
+    /// A data read is sampled.
+    Read {
+        /// Number of the burst.
+        burst: u64,
+    },
+    /// A data write becomes visible.
+    Write {
+        /// The queue.
+        queue: u8,
+        /// Number of the burst in the queue.
+        burst: u64,
+    },
+}
+
+impl EngineEvent {
+    /// Its place among the events of one instant.
+    pub fn class(self) -> EventClass {
+        match self {
+            EngineEvent::Wake => EventClass::Clocked,
+            EngineEvent::Fetch { .. } | EngineEvent::Read { .. } => EventClass::Sample,
+            EngineEvent::Write { .. } => EventClass::Visible,
+        }
+    }
+}
+
+/// A write that landed in a UDMA register window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RegisterWrite {
+    /// The engine written to.
+    pub engine: EngineId,
+    /// Offset in its window.
+    pub offset: u64,
+    /// The value.
+    pub value: u32,
+}
+
+/// A read that must be answered by a UDMA register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RegisterRead {
+    /// The read burst that waits for it.
+    pub burst: u64,
+    /// The engine asked.
+    pub engine: EngineId,
+    /// Offset in its window.
+    pub offset: u64,
+}
+
+/// What an engine did to the world outside; whoever called it acts on it.
+#[derive(Default)]
+pub struct Outbox {
+    /// Events of the called engine.
+    pub events: Vec<(Instant, EngineEvent)>,
+    /// Cells that changed.
+    pub effects: Vec<Effects>,
+    /// Registers its writes reached.
+    pub register_writes: Vec<RegisterWrite>,
+}
+
+/// The surroundings of an engine during one call.
+pub struct Ctx<'a> {
+    /// The time.
+    pub now: Instant,
+    /// The UDMA clock.
+    pub clock: &'a Clock,
+    /// Memory.
+    pub memory: &'a mut PhysicalMemory,
+    /// The way there.
+    pub fabric: &'a mut Fabric,
+    /// What the call does to the outside.
+    pub out: &'a mut Outbox,
+}
+
+/// What an engine has done since it was switched on. Bytes and counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Doorbell writes that arrived, both directions.
+    pub doorbells: u64,
+    /// Tx descriptors completed.
+    pub tx_descriptors: u64,
+    /// Rx descriptors completed.
+    pub rx_descriptors: u64,
+    /// Packets completed.
+    pub packets: u64,
+    /// Data bytes read.
+    pub bytes_read: u64,
+    /// Data bytes visible at their destination.
+    pub bytes_written: u64,
+    /// Packets whose DMB suspended their queue.
+    pub dmb: u64,
+    /// Packets with a write barrier.
+    pub write_barriers: u64,
+    /// Rx descriptors with strong-ordered writes.
+    pub strong_order_writes: u64,
+    /// Bytes of Rx descriptors left over when their packet ended.
+    pub rx_bytes_unused: u64,
+    /// Packets whose DMB did nothing because the queue's DMB pause is masked (the reset state).
+    pub dmb_masked: u64,
+    /// Reserved barrier bits ignored: SOW where it does not exist, DMB on an Rx descriptor.
+    pub reserved_bits: u64,
+    /// Descriptors of doorbells that exceeded the ring and were ignored.
+    pub doorbell_overflow: u64,
+}
+
+impl Counters {
+    /// Adds another engine's counts.
+    pub fn add(&mut self, other: &Counters) {
+        let Counters {
+            doorbells,
+            tx_descriptors,
+            rx_descriptors,
+            packets,
+            bytes_read,
+            bytes_written,
+            dmb,
+            write_barriers,
+            strong_order_writes,
+            rx_bytes_unused,
+            dmb_masked,
+            reserved_bits,
+            doorbell_overflow,
+        } = other;
+        self.doorbells += doorbells;
+        self.tx_descriptors += tx_descriptors;
+        self.rx_descriptors += rx_descriptors;
+        self.packets += packets;
+        self.bytes_read += bytes_read;
+        self.bytes_written += bytes_written;
+        self.dmb += dmb;
+        self.write_barriers += write_barriers;
+        self.strong_order_writes += strong_order_writes;
+        self.rx_bytes_unused += rx_bytes_unused;
+        self.dmb_masked += dmb_masked;
+        self.reserved_bits += reserved_bits;
+        self.doorbell_overflow += doorbell_overflow;
+    }
+}
+
+/// Why a queue with work does not get on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stall {
+    /// The engine.
+    pub engine: EngineId,
+    /// The queue.
+    pub queue: u8,
+    /// What it waits for.
+    pub reason: StallReason,
+}
+
+/// What a queue waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StallReason {
+    /// Its engine aborted on an error.
+    Aborted,
+    /// Its engine is not in the normal state.
+    NotStarted,
+    /// Prefetch of a ring is off.
+    PrefetchOff(Direction),
+    /// Scheduling (M2S) or streaming (S2M) is off.
+    SchedulingOff(Direction),
+    /// A packet without its LAST descriptor.
+    PacketIncomplete,
+    /// Rx descriptors for a packet's data.
+    RxDescriptors,
+    /// Nothing known: transfers are under way.
+    Busy,
+}
+
+impl fmt::Display for Stall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} queue {} ", self.engine, self.queue)?;
+        match self.reason {
+            StallReason::Aborted => f.write_str("belongs to an engine that aborted on an error"),
+            StallReason::NotStarted => {
+                f.write_str("belongs to an engine that was never put into the normal state")
+            }
+            StallReason::PrefetchOff(direction) => {
+                write!(f, "has prefetch of its {} ring off", direction.ring_name())
+            }
+            StallReason::SchedulingOff(Direction::M2s) => f.write_str("has scheduling off"),
+            StallReason::SchedulingOff(Direction::S2m) => f.write_str("has streaming off"),
+            StallReason::PacketIncomplete => {
+                f.write_str("waits for the LAST Tx descriptor of a packet")
+            }
+            StallReason::RxDescriptors => f.write_str("waits for Rx descriptors"),
+            StallReason::Busy => f.write_str("is busy"),
+        }
+    }
+}
+
+/// A packet between its first read and its completion.
+pub(super) struct Packet {
+    pub tx_descs: u32,
+    pub rx_descs: u32,
+    /// Resets of the rings seen when the packet began.
+    pub epochs: [u32; 2],
+    /// Suspends the queue until it is complete.
+    pub dmb: bool,
+    /// Holds back later packets' writes.
+    pub write_barrier: bool,
+    /// Bytes not yet issued as writes.
+    pub to_write: u32,
+    /// Writes issued and not yet visible.
+    pub invisible: u32,
+    /// When the last of its visible writes is acknowledged.
+    pub acknowledged_at: Instant,
+}
+
+/// One queue: a Tx ring, an Rx ring, and the packets between them.
+pub(super) struct Queue {
+    /// M2S, then S2M.
+    pub rings: [Ring; 2],
+    pub lane: Lane,
+    /// Whole packets in the Tx prefetch FIFO.
+    pub whole_packets: u32,
+    /// Follows the packet whose descriptors are arriving, and its bytes so far.
+    pub tracker: PacketTracker,
+    pub arriving_bytes: u64,
+    /// Packets in flight, oldest first.
+    pub packets: VecDeque<Packet>,
+    /// How many of them, from the front, have issued all their writes.
+    pub written: usize,
+    /// Packets completed before the first in `packets`.
+    pub completed: u64,
+    /// The Rx descriptor being filled.
+    pub rx: Option<RxCursor>,
+    /// Writes not yet acknowledged, oldest first, and the number of the oldest.
+    pub writes: VecDeque<WriteBurst>,
+    pub first_write: u64,
+    /// No write is issued before all writes below this number are acknowledged.
+    pub fence: u64,
+    /// The same for every queue of the engine; empty unless SOW has engine scope.
+    pub engine_fence: Vec<u64>,
+    /// For each channel, when this queue's last write there becomes visible (A3).
+    pub visible_floor: Vec<Instant>,
+    /// Suspended on a DMB.
+    pub suspended: bool,
+    /// From the registers: what is switched on.
+    pub prefetch_on: [bool; 2],
+    pub stream_on: [bool; 2],
+    pub dmb_masked: bool,
+    /// From the registers: descriptors of the FIFO this queue may hold.
+    pub fifo_depth: [usize; 2],
+    /// Packets completed, as the register counts them.
+    pub packet_count: u32,
+}
+
+impl Queue {
+    fn new() -> Queue {
+        Queue {
+            rings: Default::default(),
+            lane: Lane::default(),
+            whole_packets: 0,
+            tracker: PacketTracker::new(0),
+            arriving_bytes: 0,
+            packets: VecDeque::new(),
+            written: 0,
+            completed: 0,
+            rx: None,
+            writes: VecDeque::new(),
+            first_write: 0,
+            fence: 0,
+            engine_fence: Vec::new(),
+            visible_floor: Vec::new(),
+            suspended: false,
+            prefetch_on: [false; 2],
+            stream_on: [false; 2],
+            dmb_masked: true,
+            fifo_depth: [0; 2],
+            packet_count: 0,
+        }
+    }
+
+    /// Number of the next write burst.
+    pub fn next_write(&self) -> u64 {
+        self.first_write + self.writes.len() as u64
+    }
+}
+
+/// Engine-wide limits, from the registers.
+#[derive(Default)]
+pub(super) struct Limits {
+    pub data_reads: usize,
+    pub descriptor_reads: [usize; 2],
+    pub writes: usize,
+    pub fifo_bytes: u64,
+    pub packet_bytes: u64,
+    pub packet_descriptors: u32,
+}
+
+/// What the stations wait for at the end of a wake-up.
+#[derive(Default)]
+pub(super) struct Needs {
+    /// A cycle at which one of them can act.
+    pub cycle: Option<u64>,
+    /// An instant at which something fetched arrives.
+    pub at: Option<Instant>,
+    /// The oldest read's data.
+    pub read: bool,
+    /// The oldest write's acknowledge of some queue.
+    pub ack: bool,
+}
+
+impl Needs {
+    pub fn cycle(&mut self, cycle: u64) {
+        self.cycle = Some(self.cycle.map_or(cycle, |other| other.min(cycle)));
+    }
+
+    pub fn at(&mut self, at: Instant) {
+        self.at = Some(self.at.map_or(at, |other| other.min(at)));
+    }
+}
+
+/// One UDMA engine.
+pub struct Engine {
+    pub(super) id: EngineId,
+    pub(super) spec: &'static ArchSpec,
+    pub(super) timing: EngineConfig,
+    pub(super) sow_scope: SowScope,
+    pub(super) registers: Registers,
+    pub(super) limits: Limits,
+    pub(super) states: [UdmaState; 2],
+    /// Error causes of M2S and S2M.
+    causes: [u32; 2],
+    pub(super) prefetchers: [Prefetcher; 2],
+    pub(super) queues: Vec<Queue>,
+    pub(super) reader: Reader,
+    pub(super) writer: Writer,
+    /// The wake-up that counts; one scheduled for another time is stale.
+    wake_at: Option<Instant>,
+    /// Whether the last wake-up ended waiting for a read or an acknowledge.
+    waits: Needs,
+    pub(super) counters: Counters,
+    errors: Vec<DeviceError>,
+}
+
+impl Engine {
+    /// An engine fresh from reset.
+    pub fn new(id: EngineId, spec: &'static ArchSpec, config: &Config) -> Engine {
+        let queues = spec.limits.queues_per_engine;
+        let mut engine = Engine {
+            id,
+            spec,
+            timing: config.values.engine.clone(),
+            sow_scope: config.values.ordering.sow_scope,
+            registers: Registers::new(spec),
+            limits: Limits::default(),
+            states: [UdmaState::Idle; 2],
+            causes: [0; 2],
+            prefetchers: Default::default(),
+            queues: (0..queues).map(|_| Queue::new()).collect(),
+            reader: Reader::default(),
+            writer: Writer::default(),
+            wake_at: None,
+            waits: Needs::default(),
+            counters: Counters::default(),
+            errors: Vec::new(),
+        };
+        engine.reload_limits();
+        for q in 0..queues as u8 {
+            engine.reload_queue(q);
+        }
+        engine
+    }
+
+    /// What it has done so far.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// The first occurrence of each error, in the order they happened.
+    pub fn errors(&self) -> &[DeviceError] {
+        &self.errors
+    }
+
+    /// Error bits raised so far in one half.
+    pub fn causes(&self, direction: Direction) -> u32 {
+        self.causes[direction as usize]
+    }
+
+    /// State of one half.
+    pub fn state(&self, direction: Direction) -> UdmaState {
+        self.states[direction as usize]
+    }
+
+    /// Whether every descriptor that the doorbells of queue `q` covered on the Tx side has been
+    /// completed. Rx descriptors that wait for data do not count as work.
+    pub fn queue_is_idle(&self, q: u8) -> bool {
+        self.queues
+            .get(usize::from(q))
+            .is_none_or(|queue| queue.rings[0].outstanding() == 0 && queue.packets.is_empty())
+    }
+
+    /// Whether all queues are idle.
+    pub fn is_idle(&self) -> bool {
+        (0..self.queues.len()).all(|q| self.queue_is_idle(q as u8))
+    }
+
+    /// What each queue that is not idle waits for.
+    pub fn stalls(&self) -> impl Iterator<Item = Stall> {
+        let busy = (0..self.queues.len() as u8).filter(|q| !self.queue_is_idle(*q));
+        busy.map(|q| Stall {
+            engine: self.id,
+            queue: q,
+            reason: self.stall_reason(&self.queues[usize::from(q)]),
+        })
+    }
+
+    fn stall_reason(&self, queue: &Queue) -> StallReason {
+        use Direction::{M2s, S2m};
+        if self.states.contains(&UdmaState::Abort) {
+            return StallReason::Aborted;
+        }
+        if self.states.iter().any(|state| *state != UdmaState::Normal) {
+            return StallReason::NotStarted;
+        }
+        let starved = queue.packets.len() > queue.written && queue.lane.available() > 0;
+        if starved && queue.rx.is_none() && queue.rings[S2m as usize].fifo.is_empty() {
+            return match queue.rings[S2m as usize].to_fetch() {
+                0 => StallReason::RxDescriptors,
+                _ => StallReason::PrefetchOff(S2m),
+            };
+        }
+        if queue.packets.is_empty() {
+            let tx = &queue.rings[M2s as usize];
+            return match (tx.to_fetch() > 0, queue.prefetch_on[0], queue.stream_on[0]) {
+                (true, false, _) => StallReason::PrefetchOff(M2s),
+                (_, _, false) => StallReason::SchedulingOff(M2s),
+                _ => StallReason::PacketIncomplete,
+            };
+        }
+        if !queue.stream_on[S2m as usize] {
+            return StallReason::SchedulingOff(S2m);
+        }
+        StallReason::Busy
+    }
+
+    /// Reads a register; an offset outside the unit reads 0.
+    pub fn read_register(&self, offset: u64) -> u32 {
+        match Register::at(offset, self.queues.len() as u32) {
+            Register::Queue(direction, q, within) => {
+                let queue = &self.queues[usize::from(q)];
+                let ring = &queue.rings[direction as usize];
+                match within {
+                    queue::STATUS => self.queue_status(queue, direction),
+                    queue::DRHP => ring.head_pointer(),
+                    queue::DRTP => ring.tail_pointer(),
+                    queue::DCP => ring.current_pointer(),
+                    queue::DRTP_INC => 0,
+                    queue::M2S_TX_PKT if direction == Direction::M2s => queue.packet_count,
+                    queue::S2M_RX_PKT if direction == Direction::S2m => queue.packet_count,
+                    within if within == queue::sw_ctrl(direction) => 0,
+                    _ => self.registers.get(offset),
+                }
+            }
+            Register::Global(direction, global::STATE) => {
+                let state = self.states[direction as usize];
+                UdmaStateReg::new()
+                    .with_comp_ctrl(state)
+                    .with_stream_if(state)
+                    .with_data(state)
+                    .with_desc_pref(state)
+                    .into_bits()
+            }
+            Register::Global(_, global::CHANGE_STATE) => 0,
+            Register::ErrorGroup(direction, iofic::CAUSE) => self.causes[direction as usize],
+            _ => self.registers.get(offset),
+        }
+    }
+
+    fn queue_status(&self, queue: &Queue, direction: Direction) -> u32 {
+        let ring = &queue.rings[direction as usize];
+        // At most the ring's length, which fits into 24 bits.
+        let used = ring.outstanding() as u32;
+        QueueStatus::new()
+            .with_q_used(used)
+            .with_prefetch(!ring.fetches.is_empty())
+            .with_scheduler(!queue.packets.is_empty())
+            .with_q_dmb(direction == Direction::M2s && queue.suspended)
+            .with_q_full(ring.is_full())
+            .into_bits()
+    }
+
+    /// Writes a register.
+    pub fn write_register(&mut self, offset: u64, value: u32, ctx: &mut Ctx) {
+        match Register::at(offset, self.queues.len() as u32) {
+            Register::Queue(direction, q, within) => {
+                self.write_queue_register(direction, q, within, offset, value);
+            }
+            Register::Global(direction, global::CHANGE_STATE) => {
+                self.change_state(direction, ChangeState::from_bits(value));
+            }
+            Register::Global(_, global::STATE) => {}
+            Register::Global(..) => {
+                self.registers.set(offset, value);
+                self.reload_limits();
+                for q in 0..self.queues.len() as u8 {
+                    self.reload_queue(q);
+                }
+            }
+            // Causes are cleared by writing zeros.
+            Register::ErrorGroup(direction, iofic::CAUSE) => {
+                self.causes[direction as usize] &= value;
+            }
+            Register::ErrorGroup(..) | Register::Other => self.registers.set(offset, value),
+        }
+        self.wake_by(ctx.now, ctx);
+    }
+
+    fn write_queue_register(
+        &mut self,
+        direction: Direction,
+        q: u8,
+        within: u64,
+        offset: u64,
+        value: u32,
+    ) {
+        let ring = &mut self.queues[usize::from(q)].rings[direction as usize];
+        match within {
+            queue::STATUS | queue::DRHP | queue::DRTP | queue::DCP => {}
+            queue::DRTP_INC => {
+                let refused = ring.ring_doorbell(value & DOORBELL_MASK);
+                self.counters.doorbells += 1;
+                self.counters.doorbell_overflow += u64::from(refused);
+                if refused > 0 {
+                    tracing::warn!(
+                        engine = %self.id, queue = q, ring = direction.ring_name(), refused,
+                        "doorbell exceeds the ring"
+                    );
+                }
+            }
+            within if within == queue::sw_ctrl(direction) => {
+                self.reset_queue(direction, q, QueueSwCtrl::from_bits(value));
+            }
+            _ => {
+                self.registers.set(offset, value);
+                self.reload_queue(q);
+            }
+        }
+    }
+
+    /// Reset strobes. Any pointer strobe takes the whole ring back to its first lap: the sources
+    /// give the bits, drivers set them together, what one alone does is modelled (C).
+    fn reset_queue(&mut self, direction: Direction, q: u8, strobes: QueueSwCtrl) {
+        let queue = &mut self.queues[usize::from(q)];
+        if strobes.rst_dmb() || strobes.rst_q() {
+            queue.suspended = false;
+        }
+        let pointers = strobes.rst_tail() || strobes.rst_head() || strobes.rst_current();
+        if !pointers && !strobes.rst_q() {
+            return;
+        }
+        let ring = &mut queue.rings[direction as usize];
+        self.prefetchers[direction as usize].held -= ring.held();
+        ring.reset();
+        match direction {
+            Direction::M2s => {
+                queue.whole_packets = 0;
+                queue.tracker = PacketTracker::new(self.limits.packet_descriptors);
+                queue.arriving_bytes = 0;
+            }
+            Direction::S2m => queue.rx = None,
+        }
+    }
+
+    fn change_state(&mut self, direction: Direction, command: ChangeState) {
+        let state = &mut self.states[direction as usize];
+        *state = if command.abort() {
+            UdmaState::Abort
+        } else if command.dis() {
+            UdmaState::Idle
+        } else if command.normal() && *state != UdmaState::Abort {
+            UdmaState::Normal
+        } else {
+            *state
+        };
+    }
+
+    fn reload_limits(&mut self) {
+        use Direction::{M2s, S2m};
+        let get = |direction, offset| self.registers.global(direction, offset);
+        let m2s = OutstandingM2s::from_bits(get(M2s, global::M2S_OSTAND_CFG));
+        let s2m_reads = OutstandingM2s::from_bits(get(S2m, global::S2M_OSTAND_CFG_RD));
+        let s2m = OutstandingS2mWr::from_bits(get(S2m, global::S2M_OSTAND_CFG_WR));
+        let wide = get(S2m, global::S2M_OSTAND_CFG_WR_2) & WIDE_OUTSTANDING_MASK;
+        let fifo = DataCfg::from_bits(get(M2s, global::M2S_DATA_CFG)).data_fifo_depth();
+        let length = CfgLen::from_bits(get(M2s, global::M2S_CFG_LEN));
+        let descriptors = DescPrefCfg2::from_bits(get(M2s, global::DESC_PREF_CFG_2));
+        self.limits = Limits {
+            data_reads: usize::from(m2s.data_rd()),
+            descriptor_reads: [usize::from(m2s.desc_rd()), usize::from(s2m_reads.desc_rd())],
+            // The wide register, where it is programmed, replaces the narrow one (C).
+            writes: match wide {
+                0 => usize::from(s2m.data_wr()),
+                wide => wide as usize,
+            },
+            // A FIFO that could not hold two reads would never fill a write burst (C).
+            fifo_bytes: (u64::from(fifo) * u64::from(BEAT_BYTES))
+                .max(2 * u64::from(self.timing.burst_bytes)),
+            packet_bytes: u64::from(length.max_pkt_size()),
+            packet_descriptors: u32::from(descriptors.max_desc_per_pkt()),
+        };
+        for queue in &mut self.queues {
+            if !queue.tracker.inside() {
+                queue.tracker = PacketTracker::new(self.limits.packet_descriptors);
+            }
+        }
+    }
+
+    fn reload_queue(&mut self, q: u8) {
+        for direction in Direction::ALL {
+            let get = |offset| self.registers.queue(direction, q, offset);
+            let queue = &mut self.queues[usize::from(q)];
+            let ring = &mut queue.rings[direction as usize];
+            ring.base = Addr(
+                u64::from(get(queue::DRBP_HIGH)) << 32
+                    | u64::from(get(queue::DRBP_LOW) & RING_BASE_MASK),
+            );
+            ring.length = get(queue::DRL) & RING_LENGTH_MASK;
+            let cfg = QueueCfg::from_bits(get(queue::CFG));
+            let enabled = self
+                .registers
+                .global(direction, global::pref_queue_en(direction));
+            queue.prefetch_on[direction as usize] = cfg.en_pref() && enabled >> q & 1 == 1;
+            queue.stream_on[direction as usize] = cfg.en_scheduling();
+            queue.fifo_depth[direction as usize] =
+                usize::from(DescPrefCfg::from_bits(get(queue::DESC_PREF_CFG)).fifo_depth());
+            if direction == Direction::M2s {
+                queue.dmb_masked =
+                    RateLimitMask::from_bits(get(queue::M2S_RATE_LIMIT_MASK)).internal_pause_dmb();
+            }
+        }
+    }
+
+    /// An event the engine asked for. A read that fell on a UDMA register is handed back for
+    /// [`Engine::answer_register_read`].
+    pub fn handle(&mut self, event: EngineEvent, ctx: &mut Ctx) -> Option<RegisterRead> {
+        match event {
+            EngineEvent::Wake if self.wake_at == Some(ctx.now) => {
+                self.wake_at = None;
+                self.work(ctx);
+            }
+            EngineEvent::Wake => {}
+            EngineEvent::Fetch { direction, queue } => self.fetched(direction, queue, ctx),
+            EngineEvent::Read { burst } => return self.sample_read(burst, ctx),
+            EngineEvent::Write { queue, burst } => self.land_write(queue, burst, ctx),
+        }
+        None
+    }
+
+    /// One clock edge on which a station can act: back to front, so that what a station frees is
+    /// there for the one before it.
+    fn work(&mut self, ctx: &mut Ctx) {
+        if self.states.contains(&UdmaState::Abort) {
+            return;
+        }
+        let cycle = ctx.clock.cycle_at(ctx.now).0;
+        let mut needs = Needs::default();
+        self.retire(ctx.now);
+        self.issue_write(cycle, &mut needs, ctx);
+        self.issue_read(cycle, &mut needs, ctx);
+        for direction in Direction::ALL {
+            self.issue_fetch(direction, cycle, &mut needs, ctx);
+        }
+        if let Some(cycle) = needs.cycle {
+            self.wake_by(ctx.clock.edge(Cycles(cycle)), ctx);
+        }
+        if let Some(at) = needs.at {
+            self.wake_by(at, ctx);
+        }
+        if needs.read
+            && let Some(at) = self.reader.oldest_ready_at()
+        {
+            self.wake_by(at, ctx);
+        }
+        if let Some(at) = self.next_retirement(needs.ack) {
+            self.wake_by(at, ctx);
+        }
+        self.waits = needs;
+    }
+
+    /// Makes sure the engine works at the first clock edge at or after `at`.
+    pub(super) fn wake_by(&mut self, at: Instant, ctx: &mut Ctx) {
+        let edge = ctx.clock.next_edge(at);
+        if self.wake_at.is_none_or(|wake| edge < wake) {
+            self.wake_at = Some(edge);
+            ctx.out.events.push((edge, EngineEvent::Wake));
+        }
+    }
+
+    /// Whether the engine waits for its oldest read's data.
+    pub(super) fn waits_for_read(&self) -> bool {
+        self.waits.read
+    }
+
+    /// Whether some queue of the engine waits for its oldest write's acknowledge.
+    pub(super) fn waits_for_ack(&self) -> bool {
+        self.waits.ack
+    }
+
+    /// Sets an error bit; unless it is masked, aborts the engine: nothing more is issued, what was
+    /// issued still lands.
+    pub(super) fn raise(&mut self, bit: ErrorBit, queue: u8, slot: u32, at: Addr) {
+        let direction = bit.direction();
+        let first = self.causes[direction as usize] & bit.mask() == 0;
+        self.causes[direction as usize] |= bit.mask();
+        let masked = self.registers.global(direction, global::ERR_LOG_MASK);
+        let fatal = masked & bit.mask() == 0;
+        if fatal {
+            self.states = [UdmaState::Abort; 2];
+        }
+        if first {
+            let error = DeviceError {
+                engine: self.id,
+                bit,
+                queue,
+                slot,
+                at,
+                fatal,
+            };
+            tracing::warn!("{error}");
+            self.errors.push(error);
+        }
+    }
+
+    /// How long after its last beat's cycle a read or write of `len` bytes keeps the data path.
+    pub(super) fn beats(len: u32) -> u32 {
+        len.div_ceil(BEAT_BYTES)
+    }
+
+    /// Length of the burst that starts at `at`: up to the next multiple of the burst size, at most
+    /// `most` bytes.
+    pub(super) fn burst_len(&self, at: Addr, most: u32) -> u32 {
+        let into = (at.0 % u64::from(self.timing.burst_bytes)) as u32;
+        most.min(self.timing.burst_bytes - into)
+    }
+}
+
+/// Field [23:0] of a doorbell and of a ring length.
+const DOORBELL_MASK: u32 = 0xff_ffff;
+const RING_LENGTH_MASK: u32 = 0xff_ffff;
+/// Ring bases are 64-byte aligned; the low bits do not exist.
+const RING_BASE_MASK: u32 = !0x3f;
+/// Field [9:0] of `ostand_cfg_wr_2`.
+const WIDE_OUTSTANDING_MASK: u32 = 0x3ff;

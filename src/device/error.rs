@@ -1,0 +1,83 @@
+//! What the device records when something is wrong with its input.
+
+use crate::arch::EngineId;
+use crate::arch::regs::{Direction, M2sError, S2mError};
+use crate::units::Addr;
+use std::fmt;
+
+/// An error bit of either half.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ErrorBit {
+    /// Of the M2S half.
+    M2s(M2sError),
+    /// Of the S2M half.
+    S2m(S2mError),
+}
+
+impl ErrorBit {
+    /// The half that raises it.
+    pub fn direction(self) -> Direction {
+        match self {
+            ErrorBit::M2s(_) => Direction::M2s,
+            ErrorBit::S2m(_) => Direction::S2m,
+        }
+    }
+
+    /// Its bit in the mask and cause registers.
+    pub fn mask(self) -> u32 {
+        match self {
+            ErrorBit::M2s(error) => error.mask(),
+            ErrorBit::S2m(error) => error.mask(),
+        }
+    }
+
+    /// The error in words.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            ErrorBit::M2s(error) => error.meaning(),
+            ErrorBit::S2m(error) => error.meaning(),
+        }
+    }
+}
+
+/// The first occurrence of an error bit on an engine: which descriptor it was about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceError {
+    /// The engine.
+    pub engine: EngineId,
+    /// The bit.
+    pub bit: ErrorBit,
+    /// The queue.
+    pub queue: u8,
+    /// Ring slot of the descriptor.
+    pub slot: u32,
+    /// The address accessed, or that of the descriptor itself for an error of its bits.
+    pub at: Addr,
+    /// Whether it aborted the engine.
+    pub fatal: bool,
+}
+
+impl fmt::Display for DeviceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let half = match self.bit.direction() {
+            Direction::M2s => "m2s",
+            Direction::S2m => "s2m",
+        };
+        write!(
+            f,
+            "{} {half} error bit {} ({}): queue {}, {} descriptor {}, address {}{}",
+            self.engine,
+            self.bit.mask().trailing_zeros(),
+            self.bit.meaning(),
+            self.queue,
+            self.bit.direction().ring_name(),
+            self.slot,
+            self.at,
+            if self.fatal {
+                "; engine aborted"
+            } else {
+                "; masked"
+            },
+        )
+    }
+}

@@ -1,0 +1,214 @@
+//! Descriptor prefetch: bursts from ring memory into the FIFO that the 16 queues of a half share,
+//! one queue after the other. Descriptors are checked as they arrive: ring id, packet structure,
+//! packet length.
+
+use super::engine::{Ctx, Engine, EngineEvent, Needs};
+use super::error::ErrorBit;
+use super::ring::Prefetched;
+use crate::arch::regs::{Direction, M2sError, S2mError, UdmaState};
+use crate::desc::{DESC_BYTES, Descriptor, PacketFault};
+use crate::sim::Instant;
+use crate::units::Addr;
+
+/// Most descriptors in a burst that any config allows.
+const MAX_BURST: usize = 64;
+
+/// The prefetch arbiter of one half.
+#[derive(Default)]
+pub(super) struct Prefetcher {
+    /// Descriptors in the FIFO or on their way to it, all queues.
+    pub held: usize,
+    /// Bursts on their way.
+    in_flight: usize,
+    /// Queue served last.
+    last: usize,
+    /// First cycle at which the next burst can be asked for.
+    next_cycle: u64,
+}
+
+impl Engine {
+    /// Asks for at most one burst of descriptors.
+    pub(super) fn issue_fetch(
+        &mut self,
+        direction: Direction,
+        cycle: u64,
+        needs: &mut Needs,
+        ctx: &mut Ctx,
+    ) {
+        if self.states[direction as usize] != UdmaState::Normal {
+            return;
+        }
+        let prefetcher = &self.prefetchers[direction as usize];
+        if prefetcher.in_flight >= self.limits.descriptor_reads[direction as usize] {
+            return;
+        }
+        let Some((q, count)) = self.next_fetch(direction) else {
+            return;
+        };
+        if cycle < prefetcher.next_cycle {
+            needs.cycle(prefetcher.next_cycle);
+            return;
+        }
+        let ring = &mut self.queues[q].rings[direction as usize];
+        let at = ring.begin_fetch(count);
+        let len = count * DESC_BYTES as u32;
+        let route = ctx.fabric.route(ctx.memory, at, u64::from(len));
+        let times = ctx.fabric.read(ctx.now, route, Self::beats(len));
+        // Bursts of one ring arrive in order: AXI reads of one id do.
+        ring.sampled_until = ring.sampled_until.max(times.sampled);
+        ring.response = times.response;
+        let event = EngineEvent::Fetch {
+            direction,
+            queue: q as u8,
+        };
+        ctx.out.events.push((ring.sampled_until, event));
+        let prefetcher = &mut self.prefetchers[direction as usize];
+        prefetcher.held += count as usize;
+        prefetcher.in_flight += 1;
+        prefetcher.last = q;
+        prefetcher.next_cycle = cycle + u64::from(Self::beats(len));
+        if self.next_fetch(direction).is_some() {
+            needs.cycle(self.prefetchers[direction as usize].next_cycle);
+        }
+    }
+
+    /// The next queue, round robin, that has descriptors to fetch and room for them, and how many.
+    fn next_fetch(&self, direction: Direction) -> Option<(usize, u32)> {
+        let prefetcher = &self.prefetchers[direction as usize];
+        let room = self.timing.prefetch_descriptors as usize - prefetcher.held;
+        let queues = self.queues.len();
+        (1..=queues).find_map(|step| {
+            let q = (prefetcher.last + step) % queues;
+            let queue = &self.queues[q];
+            let ring = &queue.rings[direction as usize];
+            if ring.to_fetch() == 0 || !queue.prefetch_on[direction as usize] {
+                return None;
+            }
+            let own = queue.fifo_depth[direction as usize].saturating_sub(ring.held());
+            let count = (self.timing.descriptor_burst as u64)
+                .min(ring.contiguous())
+                .min(own as u64)
+                .min(room as u64) as u32;
+            (count > 0).then_some((q, count))
+        })
+    }
+
+    /// A burst has been read from ring memory: nothing orders that against DMA writes to the ring
+    /// (A10), it sees what is visible now.
+    pub(super) fn fetched(&mut self, direction: Direction, q: u8, ctx: &mut Ctx) {
+        let ring = &mut self.queues[usize::from(q)].rings[direction as usize];
+        let Some(fetch) = ring.fetches.pop_front() else {
+            return;
+        };
+        self.prefetchers[direction as usize].in_flight -= 1;
+        let ready_at = ctx.now + ring.response;
+        if fetch.stale {
+            self.wake_by(ready_at, ctx);
+            return;
+        }
+        let mut bytes = [0; MAX_BURST * DESC_BYTES];
+        let bytes = &mut bytes[..fetch.count as usize * DESC_BYTES];
+        let first_slot = ring.slot(fetch.first);
+        let at = ring.slot_address(first_slot);
+        if ctx.memory.read(at, bytes).is_err() {
+            let bit = match direction {
+                Direction::M2s => ErrorBit::M2s(M2sError::PrefetchResponse),
+                Direction::S2m => ErrorBit::S2m(S2mError::PrefetchResponse),
+            };
+            self.raise(bit, q, first_slot, at);
+        }
+        for (n, bytes) in bytes.as_chunks::<DESC_BYTES>().0.iter().enumerate() {
+            let desc = Descriptor::from_bytes(*bytes);
+            let nth = fetch.first + n as u64;
+            self.accept(direction, q, nth, desc, ready_at);
+        }
+        self.wake_by(ready_at, ctx);
+    }
+
+    /// Checks a descriptor and puts it into its queue's FIFO.
+    fn accept(
+        &mut self,
+        direction: Direction,
+        q: u8,
+        nth: u64,
+        desc: Descriptor,
+        ready_at: Instant,
+    ) {
+        let queue = &mut self.queues[usize::from(q)];
+        let ring = &mut queue.rings[direction as usize];
+        let slot = ring.slot(nth);
+        let at = ring.slot_address(slot);
+        let wrong_lap = desc.len_ctrl().ring_id() != ring.ring_id(nth);
+        ring.fifo.push_back(Prefetched {
+            desc,
+            slot,
+            ready_at,
+            closes: false,
+        });
+        match direction {
+            Direction::M2s => {
+                if wrong_lap {
+                    self.raise(ErrorBit::M2s(M2sError::RingId), q, slot, at);
+                }
+                self.follow_packet(q, slot, at);
+            }
+            Direction::S2m => {
+                if wrong_lap {
+                    self.raise(ErrorBit::S2m(S2mError::RingId), q, slot, at);
+                }
+                self.count_reserved(desc);
+            }
+        }
+    }
+
+    /// Packet structure of the Tx descriptor that arrived last.
+    fn follow_packet(&mut self, q: u8, slot: u32, at: Addr) {
+        let queue = &mut self.queues[usize::from(q)];
+        let fifo = &mut queue.rings[Direction::M2s as usize].fifo;
+        let Some(last) = fifo.back() else {
+            return;
+        };
+        let len_ctrl = last.desc.len_ctrl();
+        let tracked = queue.tracker.accept(len_ctrl);
+        let count = fifo.len();
+        if tracked.fault == Some(PacketFault::FirstInside) && count >= 2 {
+            // The packet before ends here, without its LAST.
+            fifo[count - 2].closes = true;
+            queue.whole_packets += 1;
+        }
+        if tracked.closes {
+            fifo[count - 1].closes = true;
+            queue.whole_packets += 1;
+        }
+        if tracked.opens {
+            queue.arriving_bytes = 0;
+        }
+        let before = queue.arriving_bytes;
+        if !len_ctrl.meta() {
+            queue.arriving_bytes += u64::from(len_ctrl.byte_len());
+        }
+        let most = self.limits.packet_bytes;
+        let too_long = before <= most && queue.arriving_bytes > most;
+        if let Some(fault) = tracked.fault {
+            let error = match fault {
+                PacketFault::MissingFirst | PacketFault::MissingLast => M2sError::Last,
+                PacketFault::FirstInside => M2sError::First,
+                PacketFault::TooManyDescriptors { .. } => M2sError::MaxDescCount,
+            };
+            self.raise(ErrorBit::M2s(error), q, slot, at);
+        }
+        if too_long {
+            self.raise(ErrorBit::M2s(M2sError::PktLenOverflow), q, slot, at);
+        }
+    }
+
+    /// Barrier bits that mean nothing on an Rx descriptor of this generation are ignored and
+    /// counted.
+    fn count_reserved(&mut self, desc: Descriptor) {
+        let len_ctrl = desc.len_ctrl();
+        let sow = len_ctrl.strong_order_wr() && !self.spec.caps.strong_order_writes;
+        if sow || len_ctrl.dmb() {
+            self.counters.reserved_bits += 1;
+        }
+    }
+}

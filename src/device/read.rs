@@ -1,0 +1,340 @@
+//! M2S: the scheduler picks a queue with a whole packet, round robin, and the read path cuts the
+//! packet's sources into bursts, many of which are in flight.
+//!
+//! Bursts are sampled whenever their target gets to them (A5); their data enters the stream in the
+//! order they were issued (A2).
+
+use super::engine::{Ctx, Engine, EngineEvent, Needs, Packet, RegisterRead};
+use super::error::ErrorBit;
+use super::fabric::MAX_BURST_BYTES;
+use crate::arch::EngineId;
+use crate::arch::regs::{Direction, M2sError, UdmaState};
+use crate::desc::{CmeOp, Descriptor, TxDesc};
+use crate::memory::{AccessReason, PhysicalMemory, Target};
+use crate::sim::{Duration, Instant};
+use crate::units::Addr;
+use std::collections::VecDeque;
+
+/// A Tx descriptor of the packet being read.
+struct Source {
+    at: Addr,
+    len: u32,
+    slot: u32,
+}
+
+/// A read burst in flight.
+struct ReadBurst {
+    queue: u8,
+    at: Addr,
+    len: u32,
+    /// Where its bytes go in the queue's lane.
+    lane_offset: u64,
+    /// Ring slot of its descriptor.
+    slot: u32,
+    response: Duration,
+    /// When its data is at the engine; known once it is sampled.
+    ready_at: Option<Instant>,
+}
+
+/// The read path of an engine.
+#[derive(Default)]
+pub(super) struct Reader {
+    /// Queue whose packet is being read.
+    queue: Option<usize>,
+    /// What is left of that packet: sources not yet issued in full.
+    sources: VecDeque<Source>,
+    /// Bytes of the first of them already issued.
+    offset: u32,
+    /// Queue served last.
+    last: usize,
+    /// First cycle at which the next burst can be issued.
+    next_cycle: u64,
+    /// Bursts in flight, oldest first, and the number of the oldest.
+    bursts: VecDeque<ReadBurst>,
+    first_burst: u64,
+    /// Bytes of the data FIFO in use, all queues.
+    pub fifo_used: u64,
+}
+
+impl Reader {
+    /// When the oldest burst's data is there, if that is known yet.
+    pub fn oldest_ready_at(&self) -> Option<Instant> {
+        self.bursts.front()?.ready_at
+    }
+}
+
+impl Engine {
+    /// Issues at most one read burst.
+    pub(super) fn issue_read(&mut self, cycle: u64, needs: &mut Needs, ctx: &mut Ctx) {
+        if self.states[Direction::M2s as usize] != UdmaState::Normal {
+            return;
+        }
+        if cycle < self.reader.next_cycle {
+            needs.cycle(self.reader.next_cycle);
+            return;
+        }
+        if self.reader.queue.is_none() && !self.schedule_packet(needs, ctx) {
+            return;
+        }
+        let (Some(q), Some(source)) = (self.reader.queue, self.reader.sources.front()) else {
+            return;
+        };
+        if self.reader.bursts.len() >= self.limits.data_reads {
+            needs.read = true;
+            return;
+        }
+        let at = Addr(source.at.0.wrapping_add(u64::from(self.reader.offset)));
+        let left = source.len - self.reader.offset;
+        let len = self.burst_len(at, left);
+        if self.reader.fifo_used + u64::from(len) > self.limits.fifo_bytes {
+            needs.ack = true;
+            return;
+        }
+        let Some(lane_offset) = self.queues[q].lane.reserve(len) else {
+            needs.ack = true;
+            return;
+        };
+        self.reader.fifo_used += u64::from(len);
+        let beats = Self::beats(len);
+        let route = ctx.fabric.route(ctx.memory, at, u64::from(len));
+        let times = ctx.fabric.read(ctx.now, route, beats);
+        let burst = self.reader.first_burst + self.reader.bursts.len() as u64;
+        ctx.out
+            .events
+            .push((times.sampled, EngineEvent::Read { burst }));
+        self.reader.bursts.push_back(ReadBurst {
+            queue: q as u8,
+            at,
+            len,
+            lane_offset,
+            slot: self.reader.sources[0].slot,
+            response: times.response,
+            ready_at: None,
+        });
+        self.reader.offset += len;
+        self.reader.next_cycle = cycle + u64::from(beats);
+        if len == left {
+            self.reader.sources.pop_front();
+            self.reader.offset = 0;
+            self.reader.next_cycle += u64::from(self.timing.tx_descriptor_cycles);
+            if self.reader.sources.is_empty() {
+                self.reader.queue = None;
+                self.reader.next_cycle += u64::from(self.timing.packet_cycles);
+            }
+        }
+        needs.cycle(self.reader.next_cycle);
+    }
+
+    /// Starts the next packet, round robin between the queues. False if no queue has one ready.
+    fn schedule_packet(&mut self, needs: &mut Needs, ctx: &mut Ctx) -> bool {
+        let queues = self.queues.len();
+        for step in 1..=queues {
+            let q = (self.reader.last + step) % queues;
+            let queue = &self.queues[q];
+            if queue.suspended || !queue.stream_on[Direction::M2s as usize] {
+                continue;
+            }
+            match self.packet_ready_at(q) {
+                None => {}
+                Some(at) if at > ctx.now => needs.at(at),
+                Some(_) => {
+                    self.reader.last = q;
+                    self.start_packet(q);
+                    return self.reader.queue.is_some();
+                }
+            }
+        }
+        false
+    }
+
+    /// When the first packet of a queue's FIFO is there in full; `None` if there is no whole one.
+    fn packet_ready_at(&self, q: usize) -> Option<Instant> {
+        let queue = &self.queues[q];
+        if queue.whole_packets == 0 {
+            return None;
+        }
+        let fifo = &queue.rings[Direction::M2s as usize].fifo;
+        fifo.iter().find(|tx| tx.closes).map(|tx| tx.ready_at)
+    }
+
+    /// Takes a packet's descriptors out of the FIFO.
+    fn start_packet(&mut self, q: usize) {
+        let queue = &mut self.queues[q];
+        let mut packet = Packet {
+            tx_descs: 0,
+            rx_descs: 0,
+            epochs: [queue.rings[0].epoch, queue.rings[1].epoch],
+            dmb: false,
+            write_barrier: false,
+            to_write: 0,
+            invisible: 0,
+            acknowledged_at: Instant::START,
+        };
+        let mut dmb = false;
+        let mut refused = None;
+        self.reader.sources.clear();
+        self.reader.offset = 0;
+        while let Some(prefetched) = queue.rings[Direction::M2s as usize].fifo.pop_front() {
+            let tx = TxDesc::from(prefetched.desc);
+            packet.tx_descs += 1;
+            dmb |= tx.len_ctrl.dmb();
+            packet.write_barrier |= tx.write_barrier();
+            let source = Source {
+                at: tx.buf_ptr,
+                len: tx.len_ctrl.byte_len(),
+                slot: prefetched.slot,
+            };
+            if !is_plain_copy(prefetched.desc) {
+                refused.get_or_insert((source.slot, source.at));
+            }
+            packet.to_write = packet.to_write.saturating_add(source.len);
+            self.reader.sources.push_back(source);
+            if prefetched.closes {
+                break;
+            }
+        }
+        self.prefetchers[Direction::M2s as usize].held -= packet.tx_descs as usize;
+        queue.whole_packets -= 1;
+        if let Some((slot, at)) = refused {
+            // No station behind the stream takes the packet: modelled (C) as a stream error. It is
+            // dropped, and completes without data.
+            self.reader.sources.clear();
+            packet.to_write = 0;
+            queue.packets.push_back(packet);
+            tracing::warn!(engine = %self.id, queue = q, slot, "operation not modelled: only plain copies are");
+            self.raise(ErrorBit::M2s(M2sError::StreamResponse), q as u8, slot, at);
+            return;
+        }
+        if dmb {
+            packet.dmb = !queue.dmb_masked;
+            queue.suspended = packet.dmb;
+            self.counters.dmb += u64::from(packet.dmb);
+            self.counters.dmb_masked += u64::from(queue.dmb_masked);
+        }
+        self.counters.write_barriers += u64::from(packet.write_barrier);
+        queue.packets.push_back(packet);
+        self.reader.queue = Some(q);
+    }
+
+    /// A read burst reaches its target: the bytes are taken now. Returns the register to ask if
+    /// that is what the burst reads.
+    pub(super) fn sample_read(&mut self, burst: u64, ctx: &mut Ctx) -> Option<RegisterRead> {
+        let index = burst.checked_sub(self.reader.first_burst)? as usize;
+        let read = self.reader.bursts.get_mut(index)?;
+        let (at, len) = (read.at, read.len);
+        let (first, rest) = self.queues[usize::from(read.queue)]
+            .lane
+            .pieces_mut(read.lane_offset, len);
+        match read_pieces(ctx.memory, at, first, rest) {
+            Ok(()) => {}
+            Err(AccessReason::Registers) => {
+                if let Some((engine, offset)) = register_window(ctx.memory, at, len) {
+                    return Some(RegisterRead {
+                        burst,
+                        engine,
+                        offset,
+                    });
+                }
+                self.refuse_read(index, at);
+            }
+            Err(_) => self.refuse_read(index, at),
+        }
+        self.sampled(index, ctx);
+        None
+    }
+
+    /// The answer to a read that [`Engine::handle`] handed back.
+    pub fn answer_register_read(&mut self, burst: u64, value: u32, ctx: &mut Ctx) {
+        let Some(index) = burst.checked_sub(self.reader.first_burst) else {
+            return;
+        };
+        let Some(read) = self.reader.bursts.get(index as usize) else {
+            return;
+        };
+        let lane = &mut self.queues[usize::from(read.queue)].lane;
+        let (first, rest) = lane.pieces_mut(read.lane_offset, read.len);
+        for (to, byte) in first.iter_mut().chain(rest).zip(value.to_le_bytes()) {
+            *to = byte;
+        }
+        self.sampled(index as usize, ctx);
+    }
+
+    /// A read that nothing answers: an AXI error. If it is masked, the data is zeros (C).
+    fn refuse_read(&mut self, index: usize, at: Addr) {
+        let read = &self.reader.bursts[index];
+        let (queue, slot) = (read.queue, read.slot);
+        let lane = &mut self.queues[usize::from(queue)].lane;
+        let (first, rest) = lane.pieces_mut(read.lane_offset, read.len);
+        first.fill(0);
+        rest.fill(0);
+        self.raise(ErrorBit::M2s(M2sError::DataResponse), queue, slot, at);
+    }
+
+    fn sampled(&mut self, index: usize, ctx: &mut Ctx) {
+        let read = &mut self.reader.bursts[index];
+        let ready_at = ctx.now + read.response;
+        read.ready_at = Some(ready_at);
+        if index == 0 && self.waits_for_read() {
+            self.wake_by(ready_at, ctx);
+        }
+    }
+
+    /// Moves the data of bursts that have arrived, in the order they were issued, into the stream.
+    pub(super) fn retire_reads(&mut self, now: Instant) {
+        while let Some(read) = self.reader.bursts.front() {
+            if read.ready_at.is_none_or(|at| at > now) {
+                return;
+            }
+            self.queues[usize::from(read.queue)].lane.deliver(read.len);
+            self.counters.bytes_read += u64::from(read.len);
+            self.reader.bursts.pop_front();
+            self.reader.first_burst += 1;
+        }
+    }
+
+    /// Bytes of a lane's space are free again.
+    pub(super) fn free_fifo(&mut self, len: u32) {
+        self.reader.fifo_used -= u64::from(len);
+    }
+}
+
+/// Whether the engine's plain data path can take a descriptor.
+fn is_plain_copy(desc: Descriptor) -> bool {
+    let tx = TxDesc::from(desc);
+    !tx.len_ctrl.meta() && tx.meta_ctrl.cme_op() == Some(CmeOp::Copy)
+}
+
+/// Reads one burst into a place that wraps around.
+fn read_pieces(
+    memory: &PhysicalMemory,
+    at: Addr,
+    first: &mut [u8],
+    rest: &mut [u8],
+) -> Result<(), AccessReason> {
+    if rest.is_empty() {
+        return memory.read(at, first).map_err(|error| error.reason);
+    }
+    let mut whole = [0; MAX_BURST_BYTES];
+    let whole = &mut whole[..first.len() + rest.len()];
+    memory.read(at, whole).map_err(|error| error.reason)?;
+    let (a, b) = whole.split_at(first.len());
+    first.copy_from_slice(a);
+    rest.copy_from_slice(b);
+    Ok(())
+}
+
+/// The register that an access of exactly one register falls on.
+pub(super) fn register_window(
+    memory: &PhysicalMemory,
+    at: Addr,
+    len: u32,
+) -> Option<(EngineId, u64)> {
+    if len != 4 || !at.is_aligned(4) {
+        return None;
+    }
+    let place = memory.resolve(at, u64::from(len)).ok()?;
+    match place.target {
+        Target::UdmaRegisters { engine } => Some((engine, place.offset)),
+        _ => None,
+    }
+}

@@ -1,0 +1,179 @@
+//! One direction of one queue: the ring's pointers and its slice of the prefetch FIFO.
+
+use crate::arch::regs::RingPointer;
+use crate::desc::{DESC_BYTES, Descriptor, RingId};
+use crate::sim::{Duration, Instant};
+use crate::units::Addr;
+use std::collections::VecDeque;
+
+/// A descriptor in the prefetch FIFO.
+#[derive(Clone, Copy, Debug)]
+pub struct Prefetched {
+    /// Its 16 bytes.
+    pub desc: Descriptor,
+    /// Its slot in the ring.
+    pub slot: u32,
+    /// When the engine has it.
+    pub ready_at: Instant,
+    /// Last of its packet (Tx).
+    pub closes: bool,
+}
+
+/// A burst of descriptors on its way from ring memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Fetch {
+    /// First descriptor, counted since the last reset.
+    pub first: u64,
+    /// Descriptors.
+    pub count: u32,
+    /// Whether the ring was reset after the fetch was issued: what arrives is dropped.
+    pub stale: bool,
+}
+
+/// A ring and its pointers.
+///
+/// The pointers count descriptors since the last reset and never wrap, so that a ring whose every
+/// descriptor is outstanding is not taken for an empty one; the registers show them modulo the
+/// length. `current ≤ head ≤ tail ≤ head + length`.
+#[derive(Default)]
+pub struct Ring {
+    /// Physical address of descriptor 0.
+    pub base: Addr,
+    /// Descriptors in the ring.
+    pub length: u32,
+    tail: u64,
+    head: u64,
+    current: u64,
+    /// Counts resets, so that work begun before one does not move the pointers after it.
+    pub epoch: u32,
+    /// Descriptors that wait for the scheduler or the write path.
+    pub fifo: VecDeque<Prefetched>,
+    /// Bursts on their way, oldest first; they are sampled in this order.
+    pub fetches: VecDeque<Fetch>,
+    /// When the last burst issued is sampled.
+    pub sampled_until: Instant,
+    /// How long a burst of this ring takes from its sample to the engine.
+    pub response: Duration,
+}
+
+impl Ring {
+    /// Doorbell: `count` more descriptors are valid. Returns how many of them the ring has no room
+    /// for; those are ignored (C: the driver must not do it).
+    pub fn ring_doorbell(&mut self, count: u32) -> u32 {
+        let room = u64::from(self.length) - (self.tail - self.head);
+        let taken = u64::from(count).min(room);
+        self.tail += taken;
+        count - taken as u32
+    }
+
+    /// Descriptors the doorbell has covered and no fetch has asked for.
+    pub fn to_fetch(&self) -> u64 {
+        self.tail - self.head
+    }
+
+    /// Descriptors the doorbell has covered and that are not completed.
+    pub fn outstanding(&self) -> u64 {
+        self.tail - self.current
+    }
+
+    /// Descriptors of this ring in the prefetch FIFO, or on their way to it.
+    pub fn held(&self) -> usize {
+        let coming: u32 = (self.fetches.iter())
+            .filter(|fetch| !fetch.stale)
+            .map(|fetch| fetch.count)
+            .sum();
+        self.fifo.len() + coming as usize
+    }
+
+    /// Most descriptors one fetch may ask for: up to the tail and to the end of the ring.
+    pub fn contiguous(&self) -> u64 {
+        match self.length {
+            0 => 0,
+            length => self
+                .to_fetch()
+                .min(u64::from(length) - self.head % u64::from(length)),
+        }
+    }
+
+    /// Moves the head over `count` descriptors that are being fetched; returns their address.
+    pub fn begin_fetch(&mut self, count: u32) -> Addr {
+        let at = self.slot_address(self.slot(self.head));
+        self.fetches.push_back(Fetch {
+            first: self.head,
+            count,
+            stale: false,
+        });
+        self.head += u64::from(count);
+        at
+    }
+
+    /// Address of a slot.
+    pub fn slot_address(&self, slot: u32) -> Addr {
+        Addr(
+            self.base
+                .0
+                .wrapping_add(u64::from(slot) * DESC_BYTES as u64),
+        )
+    }
+
+    /// Slot of the `nth` descriptor since the reset.
+    pub fn slot(&self, nth: u64) -> u32 {
+        match self.length {
+            0 => 0,
+            length => (nth % u64::from(length)) as u32,
+        }
+    }
+
+    /// The phase that the `nth` descriptor since the reset must carry.
+    pub fn ring_id(&self, nth: u64) -> RingId {
+        let lap = match self.length {
+            0 => 0,
+            length => nth / u64::from(length),
+        };
+        // A phase has four values: the lap modulo four decides.
+        (0..lap % 4).fold(RingId::FIRST_LAP, |id, _| id.next())
+    }
+
+    /// `count` descriptors are completed, if the ring was not reset since `epoch`.
+    pub fn complete(&mut self, count: u32, epoch: u32) {
+        if epoch == self.epoch {
+            self.current += u64::from(count);
+        }
+    }
+
+    /// Back to slot 0 of the first lap; what was fetched is dropped, now or when it arrives.
+    pub fn reset(&mut self) {
+        self.fifo.clear();
+        self.fetches.iter_mut().for_each(|fetch| fetch.stale = true);
+        self.epoch = self.epoch.wrapping_add(1);
+        (self.tail, self.head, self.current) = (0, 0, 0);
+    }
+
+    /// What a pointer register shows.
+    fn pointer(&self, nth: u64) -> u32 {
+        RingPointer::new()
+            .with_index(self.slot(nth))
+            .with_ring_id(self.ring_id(nth).into_bits())
+            .into_bits()
+    }
+
+    /// The head register.
+    pub fn head_pointer(&self) -> u32 {
+        self.pointer(self.head)
+    }
+
+    /// The tail register.
+    pub fn tail_pointer(&self) -> u32 {
+        self.pointer(self.tail)
+    }
+
+    /// The current register.
+    pub fn current_pointer(&self) -> u32 {
+        self.pointer(self.current)
+    }
+
+    /// Whether every slot is outstanding.
+    pub fn is_full(&self) -> bool {
+        self.length > 0 && self.outstanding() >= u64::from(self.length)
+    }
+}

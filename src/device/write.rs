@@ -1,0 +1,274 @@
+//! S2M: a packet's bytes fill Rx descriptors in ring order and leave as write bursts, in stream
+//! order (A2). Here the write-side barriers hold: a burst that must not overtake earlier writes is
+//! not issued before those are acknowledged (A7, A8). The data behind it waits in the FIFO, reads go
+//! on until that is full.
+
+use super::engine::{Ctx, Engine, EngineEvent, Needs, Queue, RegisterWrite};
+use super::error::ErrorBit;
+use super::fabric::MAX_BURST_BYTES;
+use super::read::register_window;
+use crate::arch::regs::{Direction, S2mError, UdmaState};
+use crate::config::SowScope;
+use crate::desc::RxDesc;
+use crate::memory::{AccessError, AccessReason, Effects, PhysicalMemory};
+use crate::sim::{Duration, Instant};
+use crate::units::{Addr, Cycles};
+
+/// The Rx descriptor being filled.
+pub(super) struct RxCursor {
+    at: Addr,
+    left: u32,
+    slot: u32,
+}
+
+/// A write burst that is not yet acknowledged.
+pub(super) struct WriteBurst {
+    at: Addr,
+    pub len: u32,
+    lane_offset: u64,
+    slot: u32,
+    /// Number of its packet in the queue.
+    packet: u64,
+    response: Duration,
+    /// When the engine has the acknowledge; known once it is visible.
+    pub acknowledged_at: Option<Instant>,
+}
+
+/// The write path of an engine.
+#[derive(Default)]
+pub(super) struct Writer {
+    /// Queue served last.
+    last: usize,
+    /// First cycle at which the next burst can be issued.
+    next_cycle: u64,
+    /// Bursts not yet acknowledged, all queues.
+    pub outstanding: usize,
+}
+
+impl Engine {
+    /// Issues at most one write burst, round robin between the queues that have data.
+    pub(super) fn issue_write(&mut self, cycle: u64, needs: &mut Needs, ctx: &mut Ctx) {
+        if self.states[Direction::S2m as usize] != UdmaState::Normal {
+            return;
+        }
+        if cycle < self.writer.next_cycle {
+            needs.cycle(self.writer.next_cycle);
+            return;
+        }
+        let queues = self.queues.len();
+        for step in 1..=queues {
+            let q = (self.writer.last + step) % queues;
+            if self.queues[q].packets.len() == self.queues[q].written {
+                continue;
+            }
+            if let Some(len) = self.write_ready(q, needs, ctx.now) {
+                self.writer.last = q;
+                self.issue_burst(q, len, cycle, ctx);
+                needs.cycle(self.writer.next_cycle);
+                return;
+            }
+        }
+    }
+
+    /// Length of the write burst that queue `q` can issue now. `None`, and what it waits for in
+    /// `needs`, if it cannot.
+    fn write_ready(&mut self, q: usize, needs: &mut Needs, now: Instant) -> Option<u32> {
+        let queue = &mut self.queues[q];
+        // A packet that was dropped has nothing to write.
+        while (queue.packets.get(queue.written)).is_some_and(|packet| packet.to_write == 0) {
+            queue.written += 1;
+        }
+        if queue.written == queue.packets.len() || !queue.stream_on[Direction::S2m as usize] {
+            return None;
+        }
+        if self.queues[q].rx.is_none() && !self.take_rx(q, needs, now) {
+            return None;
+        }
+        let queue = &self.queues[q];
+        let rx = queue.rx.as_ref()?;
+        let to_write = queue.packets[queue.written].to_write;
+        let len = self.burst_len(rx.at, rx.left.min(to_write));
+        if queue.lane.available() < u64::from(len) {
+            needs.read = true;
+            return None;
+        }
+        if self.fenced(queue) || self.writer.outstanding >= self.limits.writes {
+            needs.ack = true;
+            return None;
+        }
+        Some(len)
+    }
+
+    /// Whether writes that must be acknowledged first are not.
+    fn fenced(&self, queue: &Queue) -> bool {
+        let engine_fenced = (queue.engine_fence.iter().zip(&self.queues))
+            .any(|(fence, other)| other.first_write < *fence);
+        queue.first_write < queue.fence || engine_fenced
+    }
+
+    /// Starts on the queue's next Rx descriptor. False if it is not there yet.
+    fn take_rx(&mut self, q: usize, needs: &mut Needs, now: Instant) -> bool {
+        let queue = &mut self.queues[q];
+        let fifo = &mut queue.rings[Direction::S2m as usize].fifo;
+        match fifo.front() {
+            None => return false,
+            Some(prefetched) if prefetched.ready_at > now => {
+                needs.at(prefetched.ready_at);
+                return false;
+            }
+            Some(_) => {}
+        }
+        let Some(prefetched) = fifo.pop_front() else {
+            return false;
+        };
+        self.prefetchers[Direction::S2m as usize].held -= 1;
+        let rx = RxDesc::from(prefetched.desc);
+        queue.rx = Some(RxCursor {
+            at: rx.buf1_ptr,
+            left: rx.len_ctrl.byte_len(),
+            slot: prefetched.slot,
+        });
+        let written = queue.written;
+        queue.packets[written].rx_descs += 1;
+        if rx.len_ctrl.strong_order_wr() && self.spec.caps.strong_order_writes {
+            self.counters.strong_order_writes += 1;
+            let fence = self.queues[q].next_write();
+            self.queues[q].fence = fence;
+            if self.sow_scope == SowScope::Engine {
+                let fences = self.queues.iter().map(Queue::next_write).collect();
+                self.queues[q].engine_fence = fences;
+            }
+        }
+        true
+    }
+
+    fn issue_burst(&mut self, q: usize, len: u32, cycle: u64, ctx: &mut Ctx) {
+        let queue = &mut self.queues[q];
+        let burst = queue.next_write();
+        let Some(rx) = queue.rx.as_mut() else { return };
+        let at = rx.at;
+        let slot = rx.slot;
+        rx.at = Addr(rx.at.0.wrapping_add(u64::from(len)));
+        rx.left -= len;
+        let beats = Self::beats(len);
+        let left_engine = ctx.clock.edge(Cycles(cycle + u64::from(beats)));
+        let route = ctx.fabric.route(ctx.memory, at, u64::from(len));
+        let times = ctx.fabric.write(left_engine, route, beats);
+        // Writes of one queue to the same bytes become visible in issue order (A3): those to one
+        // channel do.
+        if queue.visible_floor.is_empty() {
+            queue.visible_floor = vec![Instant::START; ctx.fabric.channels()];
+        }
+        let floor = &mut queue.visible_floor[route.channel()];
+        *floor = times.visible.max(*floor);
+        let event = EngineEvent::Write {
+            queue: q as u8,
+            burst,
+        };
+        ctx.out.events.push((*floor, event));
+        let lane_offset = queue.lane.take(len);
+        let packet_number = queue.completed + queue.written as u64;
+        queue.writes.push_back(WriteBurst {
+            at,
+            len,
+            lane_offset,
+            slot,
+            packet: packet_number,
+            response: times.response,
+            acknowledged_at: None,
+        });
+        self.writer.outstanding += 1;
+        self.writer.next_cycle = cycle + u64::from(beats);
+        let packet = &mut queue.packets[queue.written];
+        packet.invisible += 1;
+        packet.to_write -= len;
+        if packet.to_write == 0 {
+            self.counters.rx_bytes_unused += u64::from(rx.left);
+            if packet.write_barrier {
+                queue.fence = burst + 1;
+            }
+            queue.written += 1;
+            queue.rx = None;
+        } else if rx.left == 0 {
+            queue.rx = None;
+        }
+        if queue.rx.is_none() {
+            self.writer.next_cycle += u64::from(self.timing.rx_descriptor_cycles);
+        }
+    }
+
+    /// A write burst reaches its target: the bytes are visible from now on.
+    pub(super) fn land_write(&mut self, q: u8, burst: u64, ctx: &mut Ctx) {
+        let queue = &mut self.queues[usize::from(q)];
+        let Some(index) = burst.checked_sub(queue.first_write) else {
+            return;
+        };
+        let Some(write) = queue.writes.get_mut(index as usize) else {
+            return;
+        };
+        let acknowledged_at = ctx.now + write.response;
+        write.acknowledged_at = Some(acknowledged_at);
+        let (at, len, slot) = (write.at, write.len, write.slot);
+        let (first, rest) = queue.lane.pieces(write.lane_offset, len);
+        match write_pieces(ctx.memory, at, first, rest) {
+            Ok(Effects::None) => {}
+            Ok(effects) => ctx.out.effects.push(effects),
+            Err(error) => {
+                let register = (error.reason == AccessReason::Registers)
+                    .then(|| register_window(ctx.memory, at, len))
+                    .flatten();
+                match register {
+                    Some((engine, offset)) => {
+                        let mut value = [0; 4];
+                        for (to, byte) in value.iter_mut().zip(first.iter().chain(rest)) {
+                            *to = *byte;
+                        }
+                        ctx.out.register_writes.push(RegisterWrite {
+                            engine,
+                            offset,
+                            value: u32::from_le_bytes(value),
+                        });
+                    }
+                    None => self.raise(ErrorBit::S2m(S2mError::DataResponse), q, slot, at),
+                }
+            }
+        }
+        self.counters.bytes_written += u64::from(len);
+        self.acknowledge_due(q, index as usize, acknowledged_at, ctx);
+    }
+
+    /// Accounts for a visible write and wakes the engine if someone waits for its acknowledge.
+    fn acknowledge_due(&mut self, q: u8, index: usize, at: Instant, ctx: &mut Ctx) {
+        let queue = &mut self.queues[usize::from(q)];
+        let number = (queue.writes[index].packet - queue.completed) as usize;
+        let packet = &mut queue.packets[number];
+        packet.invisible -= 1;
+        packet.acknowledged_at = packet.acknowledged_at.max(at);
+        let completes = number == 0 && packet.to_write == 0 && packet.invisible == 0;
+        let due = packet.acknowledged_at;
+        if completes {
+            self.wake_by(due, ctx);
+        }
+        if index == 0 && self.waits_for_ack() {
+            self.wake_by(at, ctx);
+        }
+    }
+}
+
+/// Writes one burst from a place that wraps around.
+fn write_pieces(
+    memory: &mut PhysicalMemory,
+    at: Addr,
+    first: &[u8],
+    rest: &[u8],
+) -> Result<Effects, AccessError> {
+    if rest.is_empty() {
+        return memory.write(at, first);
+    }
+    let mut whole = [0; MAX_BURST_BYTES];
+    let whole = &mut whole[..first.len() + rest.len()];
+    let (a, b) = whole.split_at_mut(first.len());
+    a.copy_from_slice(first);
+    b.copy_from_slice(rest);
+    memory.write(at, whole)
+}
