@@ -1,1 +1,26 @@
-//! (under construction)
+//! The host side: the vring stack that authors descriptors in host memory, the dump into a pring in
+//! device memory, and the driver that hands rings to a queue. It reaches the device through a
+//! [`Bus`] and nothing else, as a driver does through its BARs.
+//!
+//! A copy's way to the device has three steps, each its own call: author it in a [`Vring`], dump
+//! the vring into a pair of [`Pring`]s, ring the doorbells of a [`QueuePair`].
+
+mod bus;
+mod cells;
+mod dump;
+mod marker;
+mod pages;
+mod pring;
+mod queue;
+#[cfg(test)]
+mod test_bus;
+mod vring;
+
+pub use bus::{Bus, BusError, BusReason};
+pub use cells::EventAction;
+pub use dump::{DumpError, PAD_BYTES, pad_scratch};
+pub use marker::{CompletionMarker, MARKER};
+pub use pages::{MAX_VRING_DESCS, PAGE_DESCS, PagesError, VringPages};
+pub use pring::{Pring, PringError, PringType};
+pub use queue::{QueueError, QueueOptions, QueuePair};
+pub use vring::{Vring, VringError};

@@ -1,0 +1,330 @@
+//! The dump: a finished vring goes into a pair of prings, padded to a fixed length if asked.
+
+use super::bus::Bus;
+use super::pages::{PAGE_DESCS, VringPages};
+use super::pring::{Pring, PringError};
+use super::vring::Vring;
+use crate::arch::Arch;
+use crate::arch::regs::Direction;
+use crate::desc::{BarrierMode, BuildError, CopyFlags, Descriptor, RingId, build_copy};
+use crate::units::Addr;
+
+/// Bytes of the copy that pads a pring.
+pub const PAD_BYTES: u32 = 4;
+
+/// The word that padding copies onto itself: the last of the first HBM stack. Modelled (C): the
+/// runtime's scratch word is not public. A program that uses this word must not be padded.
+pub fn pad_scratch(arch: Arch) -> Addr {
+    let top = arch
+        .spec()
+        .map
+        .hbm
+        .first()
+        .map_or(0, |stack| stack.base.0 + stack.populated);
+    Addr(top.saturating_sub(u64::from(PAD_BYTES)))
+}
+
+/// Why a vring was not dumped. Neither pring was written, unless the bus itself failed midway.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DumpError {
+    /// The padded length is below the real one.
+    #[error("Failed to pad vring {vring} {half} from {used} descriptors to {padded} descriptors")]
+    Padding {
+        /// Name of the vring.
+        vring: String,
+        /// `tx` or `rx`.
+        half: &'static str,
+        /// Descriptors of the half.
+        used: u32,
+        /// Descriptors asked for.
+        padded: u32,
+    },
+    /// The pring cannot take them.
+    #[error("cannot dump vring {vring} {half}: {source}")]
+    Pring {
+        /// Name of the vring.
+        vring: String,
+        /// `tx` or `rx`.
+        half: &'static str,
+        /// Why not.
+        source: PringError,
+    },
+    /// The padding copy could not be built.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+}
+
+impl Vring {
+    /// Writes both halves into their prings, from slot 0 on.
+    ///
+    /// # Errors
+    /// [`DumpError`] if a pring is too small, of the wrong type or unbound.
+    pub fn dump_to_pring(
+        &self,
+        bus: &mut dyn Bus,
+        tx: &mut Pring,
+        rx: &mut Pring,
+    ) -> Result<(), DumpError> {
+        let (tx_count, rx_count) = (self.tx.used_desc_count(), self.rx.used_desc_count());
+        self.dump_to_pring_padded(bus, tx, rx, tx_count, rx_count)
+    }
+
+    /// Writes both halves into their prings and pads each to a fixed number of descriptors with
+    /// 4-byte copies of [`pad_scratch`] onto itself, without a barrier.
+    ///
+    /// # Errors
+    /// [`DumpError`] if a pring is too small, of the wrong type or unbound, or if a half has more
+    /// descriptors than it is to be padded to.
+    pub fn dump_to_pring_padded(
+        &self,
+        bus: &mut dyn Bus,
+        tx: &mut Pring,
+        rx: &mut Pring,
+        tx_padded: u32,
+        rx_padded: u32,
+    ) -> Result<(), DumpError> {
+        let scratch = pad_scratch(self.arch);
+        let (tx_pad, rx_pad) = build_copy(
+            self.arch,
+            scratch,
+            scratch,
+            PAD_BYTES,
+            RingId::FIRST_LAP,
+            BarrierMode::None,
+            CopyFlags::default(),
+        )?;
+        let tx_half = Half {
+            vring: self,
+            direction: Direction::M2s,
+            pages: &self.tx,
+            padded: tx_padded,
+        };
+        let rx_half = Half {
+            vring: self,
+            direction: Direction::S2m,
+            pages: &self.rx,
+            padded: rx_padded,
+        };
+        tx_half.check(tx)?;
+        rx_half.check(rx)?;
+        tx_half.write(bus, tx, tx_pad.into())?;
+        rx_half.write(bus, rx, rx_pad.into())?;
+        tracing::trace!(
+            vring = self.name,
+            tx = tx_padded,
+            rx = rx_padded,
+            "vring is copied to pring"
+        );
+        Ok(())
+    }
+}
+
+/// One half of a vring on its way to a pring.
+struct Half<'a> {
+    vring: &'a Vring,
+    direction: Direction,
+    pages: &'a VringPages,
+    padded: u32,
+}
+
+impl Half<'_> {
+    fn refused(&self, source: PringError) -> DumpError {
+        DumpError::Pring {
+            vring: self.vring.name.clone(),
+            half: self.direction.ring_name(),
+            source,
+        }
+    }
+
+    fn check(&self, pring: &Pring) -> Result<(), DumpError> {
+        let used = self.pages.used_desc_count();
+        if used > self.padded {
+            return Err(DumpError::Padding {
+                vring: self.vring.name.clone(),
+                half: self.direction.ring_name(),
+                used,
+                padded: self.padded,
+            });
+        }
+        pring
+            .expect(self.direction)
+            .and_then(|_| pring.check_room(u64::from(self.padded)))
+            .map(|_| ())
+            .map_err(|source| self.refused(source))
+    }
+
+    /// Page by page, so that no run spans two pages; then the padding, in runs as long.
+    fn write(
+        &self,
+        bus: &mut dyn Bus,
+        pring: &mut Pring,
+        pad: Descriptor,
+    ) -> Result<(), DumpError> {
+        let mut slot = 0;
+        let mut put = |descs: &[Descriptor]| -> Result<(), DumpError> {
+            pring
+                .copy_descriptors(bus, slot, descs)
+                .map_err(|source| self.refused(source))?;
+            slot += descs.len() as u32;
+            Ok(())
+        };
+        for run in self.pages.runs() {
+            put(run)?;
+        }
+        let mut missing = self.padded - self.pages.used_desc_count();
+        while missing > 0 {
+            let run = missing.min(PAGE_DESCS);
+            put(&vec![pad; run as usize])?;
+            missing -= run;
+        }
+        pring.set_used(self.padded);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::desc::DESC_BYTES;
+    use crate::host::test_bus::TestBus;
+    use crate::host::{PringType, VringPages};
+
+    const TX_AT: Addr = Addr(0x10_0000);
+    const RX_AT: Addr = Addr(0x20_0000);
+
+    fn prings(descs: u32) -> (Pring, Pring) {
+        (
+            Pring::new(Direction::M2s, TX_AT, descs).unwrap(),
+            Pring::new(Direction::S2m, RX_AT, descs).unwrap(),
+        )
+    }
+
+    fn three_copies() -> Vring {
+        let mut vring = Vring::new(Arch::V2, "v").unwrap();
+        vring
+            .add_desc_transfer(Addr(0x1000), Addr(0x2000), 3 * 65536)
+            .unwrap();
+        vring
+    }
+
+    fn ring(bus: &TestBus, at: Addr, count: usize) -> Vec<Descriptor> {
+        bus.bytes(at, count * DESC_BYTES)
+            .chunks_exact(DESC_BYTES)
+            .map(|bytes| Descriptor::from_bytes(bytes.try_into().unwrap()))
+            .collect()
+    }
+
+    fn all(pages: &VringPages) -> Vec<Descriptor> {
+        pages.runs().flatten().copied().collect()
+    }
+
+    #[test]
+    fn a_plain_dump_is_the_vring_and_no_more() {
+        let (mut bus, vring, (mut tx, mut rx)) = (TestBus::default(), three_copies(), prings(32));
+        vring.dump_to_pring(&mut bus, &mut tx, &mut rx).unwrap();
+        assert_eq!(ring(&bus, TX_AT, 3), all(vring.tx()));
+        assert_eq!(ring(&bus, RX_AT, 3), all(vring.rx()));
+        assert_eq!((tx.used_desc_count(), rx.used_desc_count()), (3, 3));
+        assert_eq!(bus.bytes(Addr(TX_AT.0 + 48), 16), [0; 16]);
+    }
+
+    #[test]
+    fn padding_is_copies_of_the_scratch_word_onto_itself() {
+        let (mut bus, vring, (mut tx, mut rx)) = (TestBus::default(), three_copies(), prings(32));
+        vring
+            .dump_to_pring_padded(&mut bus, &mut tx, &mut rx, 5, 4)
+            .unwrap();
+        assert_eq!((tx.used_desc_count(), rx.used_desc_count()), (5, 4));
+        let (tx_ring, rx_ring) = (ring(&bus, TX_AT, 6), ring(&bus, RX_AT, 5));
+        assert_eq!(tx_ring[..3], all(vring.tx())[..]);
+        let pad = [0x0d00_0004, 0x0108_0003, 0xffff_fffc, 3];
+        assert_eq!(
+            tx_ring[3..]
+                .iter()
+                .map(|desc| desc.words)
+                .collect::<Vec<_>>(),
+            [pad, pad, [0; 4]]
+        );
+        assert_eq!(rx_ring[3].words, [0x0100_0004, 0, 0xffff_fffc, 3]);
+        assert_eq!(rx_ring[4].words, [0; 4]);
+    }
+
+    #[test]
+    fn dumps_and_padding_cross_pages() {
+        let mut bus = TestBus::default();
+        let mut vring = Vring::new(Arch::V3, "v").unwrap();
+        for n in 0..u64::from(PAGE_DESCS) + 2 {
+            vring.add_desc_transfer(Addr(n), Addr(n), 1).unwrap();
+        }
+        let padded = 2 * PAGE_DESCS + 16;
+        let mut tx = Pring::new(Direction::M2s, Addr(0x100_0000), padded).unwrap();
+        let mut rx = Pring::new(Direction::S2m, Addr(0x200_0000), padded).unwrap();
+        vring
+            .dump_to_pring_padded(&mut bus, &mut tx, &mut rx, padded, padded)
+            .unwrap();
+        let got = ring(&bus, Addr(0x100_0000), padded as usize);
+        let used = vring.tx().used_desc_count() as usize;
+        assert_eq!(got[..used], all(vring.tx())[..]);
+        assert!(got[used..].iter().all(|desc| *desc == got[used]));
+        assert_eq!(got[used].words[0], 0x0d00_0004);
+    }
+
+    #[test]
+    fn what_cannot_be_dumped_writes_nothing() {
+        let (mut bus, vring) = (TestBus::default(), three_copies());
+        let (tx, rx) = prings(32);
+        let mut refuse = |mut tx: Pring, mut rx: Pring, tx_padded, rx_padded| {
+            let before = (tx.clone(), rx.clone());
+            let error = vring
+                .dump_to_pring_padded(&mut bus, &mut tx, &mut rx, tx_padded, rx_padded)
+                .unwrap_err();
+            assert_eq!((tx, rx), before);
+            assert_eq!(bus.writes(), 0);
+            error
+        };
+        let source = |error| match error {
+            DumpError::Pring { source, .. } => source,
+            other => panic!("{other}"),
+        };
+
+        let error = refuse(tx.clone(), rx.clone(), 32, 2);
+        assert_eq!(
+            error.to_string(),
+            "Failed to pad vring v rx from 3 descriptors to 2 descriptors"
+        );
+        let error = source(refuse(tx.clone(), rx.clone(), 32, 33));
+        assert!(matches!(
+            error,
+            PringError::TooSmall {
+                kind: PringType::Rx,
+                wanted: 33,
+                ..
+            }
+        ));
+        let error = source(refuse(tx.clone(), tx.clone(), 3, 3));
+        assert!(matches!(
+            error,
+            PringError::Type {
+                found: PringType::Tx,
+                ..
+            }
+        ));
+        let error = source(refuse(Pring::default(), rx.clone(), 3, 3));
+        assert!(matches!(
+            error,
+            PringError::Type {
+                found: PringType::Invalid,
+                ..
+            }
+        ));
+        let unbound = Pring::unbound(Direction::S2m, 32).unwrap();
+        let error = source(refuse(tx, unbound, 3, 3));
+        assert_eq!(error, PringError::Unbound(PringType::Rx));
+    }
+
+    #[test]
+    fn scratch_is_the_top_of_the_first_stack() {
+        assert_eq!(pad_scratch(Arch::V2), Addr(0x3_ffff_fffc));
+        assert_eq!(pad_scratch(Arch::V3), Addr(0x5_ffff_fffc));
+    }
+}

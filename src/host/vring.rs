@@ -1,0 +1,423 @@
+//! The vring: where a descriptor program is authored before the device sees any of it.
+
+use super::pages::{PagesError, VringPages};
+use crate::arch::Arch;
+use crate::desc::{
+    BarrierMode, BuildError, CopyFlags, Descriptor, MAX_DESC_BYTES, RingId, build_copy,
+};
+use crate::units::Addr;
+
+/// Longest name of a vring in bytes: 256 with the terminator.
+const MAX_NAME_BYTES: usize = 255;
+
+/// Ring id of every descriptor of a vring, as the runtime's allocator forces it.
+const VRING_RING_ID: RingId = RingId::FIRST_LAP;
+
+/// A descriptor program under construction: Tx and Rx halves in host memory, of any length.
+#[derive(Debug)]
+pub struct Vring {
+    pub(super) arch: Arch,
+    pub(super) name: String,
+    pub(super) tx: VringPages,
+    pub(super) rx: VringPages,
+    total_tx_size: u64,
+    total_rx_size: u64,
+}
+
+/// Why nothing was added to a vring. The vring is as it was before the call.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum VringError {
+    /// The name has no room for its terminator.
+    #[error("vring name of {0} bytes; at most {MAX_NAME_BYTES} fit")]
+    NameTooLong(usize),
+    /// A half gave out no descriptor.
+    #[error("Failed to add descriptor {number}/{count} to vring {vring}: {source}")]
+    Allocate {
+        /// Which descriptor of the call, from 1.
+        number: u64,
+        /// Descriptors the call needs in each half.
+        count: u64,
+        /// Name of the vring.
+        vring: String,
+        /// Why not.
+        source: PagesError,
+    },
+    /// The builder refused.
+    #[error("vring {vring}: {source}")]
+    Build {
+        /// Name of the vring.
+        vring: String,
+        /// Why.
+        source: BuildError,
+    },
+    /// A transfer leaves the address space.
+    #[error("vring {vring}: {size} bytes at {at} run past the end of the address space")]
+    PastEnd {
+        /// Name of the vring.
+        vring: String,
+        /// Source or destination of the transfer.
+        at: Addr,
+        /// Bytes of the transfer.
+        size: u64,
+    },
+    /// The device has no such event or semaphore.
+    #[error(
+        "vring {vring}: {arch} has no {cell} {index} in block {block}; it has blocks 0 to {last_block} of 256"
+    )]
+    NoCell {
+        /// Name of the vring.
+        vring: String,
+        /// Generation of the device.
+        arch: Arch,
+        /// `event` or `semaphore`.
+        cell: &'static str,
+        /// Event/semaphore block asked for.
+        block: u32,
+        /// Cell asked for.
+        index: u32,
+        /// Last block of the device.
+        last_block: u32,
+    },
+}
+
+impl Vring {
+    /// An empty vring for a device of generation `arch`.
+    ///
+    /// # Errors
+    /// [`VringError::NameTooLong`] above 255 bytes.
+    pub fn new(arch: Arch, name: impl Into<String>) -> Result<Vring, VringError> {
+        let name = name.into();
+        if name.len() > MAX_NAME_BYTES {
+            return Err(VringError::NameTooLong(name.len()));
+        }
+        Ok(Vring {
+            arch,
+            name,
+            tx: VringPages::default(),
+            rx: VringPages::default(),
+            total_tx_size: 0,
+            total_rx_size: 0,
+        })
+    }
+
+    /// Name, for messages.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Generation of the device it is for.
+    pub fn arch(&self) -> Arch {
+        self.arch
+    }
+
+    /// The Tx (m2s) half.
+    pub fn tx(&self) -> &VringPages {
+        &self.tx
+    }
+
+    /// The Rx (s2m) half.
+    pub fn rx(&self) -> &VringPages {
+        &self.rx
+    }
+
+    /// Bytes that the Tx descriptors read.
+    pub fn total_tx_size(&self) -> u64 {
+        self.total_tx_size
+    }
+
+    /// Bytes that the Rx descriptors write.
+    pub fn total_rx_size(&self) -> u64 {
+        self.total_rx_size
+    }
+
+    /// Appends a copy of `size` bytes, ordered as the runtime orders it: strong-order write on the
+    /// last chunk where the device has it, else DMB on the last chunk. A size of 0 adds nothing.
+    ///
+    /// # Errors
+    /// [`VringError`]; the vring is then as it was.
+    pub fn add_desc_transfer(&mut self, src: Addr, dst: Addr, size: u64) -> Result<(), VringError> {
+        self.add_desc_transfer_with_barrier(src, dst, size, self.default_barrier())
+    }
+
+    /// As [`Vring::add_desc_transfer`], with DMB on the last chunk on every device.
+    ///
+    /// # Errors
+    /// [`VringError`]; the vring is then as it was.
+    pub fn add_desc_transfer_ex(
+        &mut self,
+        src: Addr,
+        dst: Addr,
+        size: u64,
+    ) -> Result<(), VringError> {
+        self.add_desc_transfer_with_barrier(src, dst, size, BarrierMode::Dmb)
+    }
+
+    /// As [`Vring::add_desc_transfer`], with `barrier` on the last chunk.
+    ///
+    /// # Errors
+    /// [`VringError`]; the vring is then as it was.
+    pub fn add_desc_transfer_with_barrier(
+        &mut self,
+        src: Addr,
+        dst: Addr,
+        size: u64,
+        barrier: BarrierMode,
+    ) -> Result<(), VringError> {
+        let before = (self.tx.used_desc_count(), self.rx.used_desc_count());
+        let added = self.append_chunks(src, dst, size, barrier);
+        match &added {
+            Ok(()) => {
+                self.total_tx_size += size;
+                self.total_rx_size += size;
+                tracing::trace!(vring = self.name, %src, %dst, size, "added transfer");
+            }
+            Err(_) => {
+                self.tx.truncate(before.0);
+                self.rx.truncate(before.1);
+            }
+        }
+        added
+    }
+
+    /// The barrier that the runtime puts on a copy when it is not told otherwise.
+    pub(super) fn default_barrier(&self) -> BarrierMode {
+        if self.arch.spec().caps.strong_order_writes {
+            BarrierMode::StrongOrder
+        } else {
+            BarrierMode::Dmb
+        }
+    }
+
+    /// A pair of descriptors for each chunk of at most 64 KiB, each pair a packet; the barrier on
+    /// the last pair only.
+    fn append_chunks(
+        &mut self,
+        src: Addr,
+        dst: Addr,
+        size: u64,
+        barrier: BarrierMode,
+    ) -> Result<(), VringError> {
+        let count = size.div_ceil(u64::from(MAX_DESC_BYTES));
+        self.check_room(count)?;
+        for at in [src, dst] {
+            if size > 0 && at.checked_add(size - 1).is_none() {
+                let vring = self.name.clone();
+                return Err(VringError::PastEnd { vring, at, size });
+            }
+        }
+        for number in 1..=count {
+            let done = (number - 1) * u64::from(MAX_DESC_BYTES);
+            let chunk = (size - done).min(u64::from(MAX_DESC_BYTES)) as u32;
+            let ordered = if number == count {
+                barrier
+            } else {
+                BarrierMode::None
+            };
+            let (tx, rx) = build_copy(
+                self.arch,
+                Addr(src.0 + done),
+                Addr(dst.0 + done),
+                chunk,
+                VRING_RING_ID,
+                ordered,
+                CopyFlags::default(),
+            )
+            .map_err(|source| VringError::Build {
+                vring: self.name.clone(),
+                source,
+            })?;
+            for (half, desc) in [
+                (&mut self.tx, Descriptor::from(tx)),
+                (&mut self.rx, rx.into()),
+            ] {
+                *half
+                    .allocate_next_desc()
+                    .map_err(|source| VringError::Allocate {
+                        number,
+                        count,
+                        vring: self.name.clone(),
+                        source,
+                    })? = desc;
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses what cannot fit before any of it is built.
+    fn check_room(&self, count: u64) -> Result<(), VringError> {
+        for half in [&self.tx, &self.rx] {
+            let room = u64::from(half.room());
+            if count > room {
+                return Err(VringError::Allocate {
+                    number: room + 1,
+                    count,
+                    vring: self.name.clone(),
+                    source: PagesError::LimitReached {
+                        used: half.used_desc_count(),
+                    },
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::desc::{RxDesc, TxDesc};
+    use crate::host::MAX_VRING_DESCS;
+    use proptest::prelude::*;
+
+    const SRC: Addr = Addr(0x1_0000_0000);
+    const DST: Addr = Addr(0x2_0000_0000);
+
+    fn vring(arch: Arch) -> Vring {
+        Vring::new(arch, "test_0").unwrap()
+    }
+
+    fn pairs(vring: &Vring) -> Vec<(TxDesc, RxDesc)> {
+        let all = |half: &VringPages| half.runs().flatten().copied().collect::<Vec<_>>();
+        all(&vring.tx)
+            .into_iter()
+            .map(TxDesc::from)
+            .zip(all(&vring.rx).into_iter().map(RxDesc::from))
+            .collect()
+    }
+
+    /// (DMB, SOW) of every pair.
+    fn barriers(vring: &Vring) -> Vec<(bool, bool)> {
+        pairs(vring)
+            .iter()
+            .map(|(tx, rx)| (tx.len_ctrl.dmb(), rx.len_ctrl.strong_order_wr()))
+            .collect()
+    }
+
+    #[test]
+    fn the_last_chunk_carries_the_barrier_of_the_arch() {
+        let (plain, dmb, sow) = ((false, false), (true, false), (false, true));
+        for (arch, last) in [(Arch::V2, dmb), (Arch::V3, sow), (Arch::V4, sow)] {
+            let mut vring = vring(arch);
+            vring.add_desc_transfer(SRC, DST, 3 * 65536).unwrap();
+            assert_eq!(barriers(&vring), [plain, plain, last], "{arch}");
+            vring.add_desc_transfer_ex(SRC, DST, 65537).unwrap();
+            assert_eq!(barriers(&vring)[3..], [plain, dmb], "{arch}");
+        }
+    }
+
+    #[test]
+    fn chunks_are_packets_of_their_own() {
+        let mut vring = vring(Arch::V3);
+        vring.add_desc_transfer(SRC, DST, 65537).unwrap();
+        let descs: Vec<_> = vring.tx().runs().flatten().map(|desc| desc.words).collect();
+        assert_eq!(
+            descs,
+            [
+                [0x0d00_0000, 0x0108_0003, 0, 1],
+                [0x0d00_0001, 0x0108_0003, 0x1_0000, 1]
+            ]
+        );
+        let descs: Vec<_> = vring.rx().runs().flatten().map(|desc| desc.words).collect();
+        assert_eq!(
+            descs,
+            [[0x0100_0000, 0, 0, 2], [0x2100_0001, 0, 0x1_0000, 2]]
+        );
+    }
+
+    #[test]
+    fn a_size_of_zero_adds_nothing() {
+        let mut vring = vring(Arch::V3);
+        vring.add_desc_transfer(SRC, DST, 0).unwrap();
+        assert_eq!(vring.tx().used_desc_count(), 0);
+        assert_eq!((vring.total_tx_size(), vring.total_rx_size()), (0, 0));
+    }
+
+    #[test]
+    fn a_chosen_barrier_goes_on_the_last_chunk() {
+        let mut vring = vring(Arch::V3);
+        let mode = BarrierMode::WriteBarrier;
+        vring
+            .add_desc_transfer_with_barrier(SRC, DST, 65540, mode)
+            .unwrap();
+        let pairs = pairs(&vring);
+        assert_eq!(
+            pairs
+                .iter()
+                .map(|(tx, _)| tx.write_barrier())
+                .collect::<Vec<_>>(),
+            [false, true]
+        );
+    }
+
+    #[test]
+    fn a_refused_call_leaves_the_vring_as_it_was() {
+        let mut vring = vring(Arch::V2);
+        vring.add_desc_transfer(SRC, DST, 100).unwrap();
+        let before = pairs(&vring);
+
+        let refused =
+            vring.add_desc_transfer_with_barrier(SRC, DST, 200_000, BarrierMode::StrongOrder);
+        assert!(matches!(
+            refused,
+            Err(VringError::Build {
+                source: BuildError::StrongOrder,
+                ..
+            })
+        ));
+        let refused = vring.add_desc_transfer(SRC, Addr(u64::MAX - 98), 100);
+        assert!(matches!(refused, Err(VringError::PastEnd { .. })));
+        let refused = vring.add_desc_transfer(SRC, DST, u64::MAX).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "Failed to add descriptor 16777200/281474976710656 to vring test_0: \
+             Descriptor limit reached. Descriptors in vring 1, Max allowed 16777200"
+        );
+
+        assert_eq!(pairs(&vring), before);
+        assert_eq!((vring.total_tx_size(), vring.total_rx_size()), (100, 100));
+        vring
+            .add_desc_transfer(SRC, Addr(u64::MAX - 99), 100)
+            .unwrap();
+    }
+
+    #[test]
+    fn the_cap_counts_descriptors_not_calls() {
+        let mut vring = vring(Arch::V3);
+        for _ in 0..MAX_VRING_DESCS - 2 {
+            vring.tx.allocate_next_desc().unwrap();
+        }
+        assert!(vring.add_desc_transfer(SRC, DST, 3 * 65536).is_err());
+        assert_eq!(vring.rx().used_desc_count(), 0);
+        vring.add_desc_transfer(SRC, DST, 2 * 65536).unwrap();
+        assert!(vring.add_desc_transfer(SRC, DST, 1).is_err());
+        assert_eq!(vring.tx().used_desc_count(), MAX_VRING_DESCS);
+    }
+
+    #[test]
+    fn names_have_room_for_their_terminator() {
+        assert!(Vring::new(Arch::V3, "n".repeat(255)).is_ok());
+        assert_eq!(
+            Vring::new(Arch::V3, "n".repeat(256)).unwrap_err(),
+            VringError::NameTooLong(256)
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn chunks_cover_the_transfer_in_order(size in 0u64..5 * 65536, arch in prop::sample::select(&Arch::ALL)) {
+            let mut vring = vring(arch);
+            vring.add_desc_transfer(SRC, DST, size).unwrap();
+            let pairs = pairs(&vring);
+            prop_assert_eq!(pairs.len() as u64, size.div_ceil(65536));
+            let mut done = 0;
+            for (tx, rx) in &pairs {
+                prop_assert_eq!((tx.buf_ptr, rx.buf1_ptr), (Addr(SRC.0 + done), Addr(DST.0 + done)));
+                prop_assert_eq!(tx.len_ctrl.byte_len(), rx.len_ctrl.byte_len());
+                prop_assert_eq!((tx.len_ctrl.ring_id(), rx.len_ctrl.ring_id()), (RingId::FIRST_LAP, RingId::FIRST_LAP));
+                done += u64::from(tx.len_ctrl.byte_len());
+            }
+            prop_assert_eq!(done, size);
+            prop_assert_eq!((vring.total_tx_size(), vring.total_rx_size()), (size, size));
+        }
+    }
+}
