@@ -1,1 +1,319 @@
-//! (under construction)
+//! One simulated machine: memory, engines, sequencers, a clock, and the loop that runs them.
+//!
+//! A [`System`] is driven from outside: the host stores to memory and registers, then lets time
+//! pass with [`System::run_until`]. Everything that happens is an event of one queue with a total
+//! order, so the same calls give the same run.
+
+mod condition;
+mod host_bus;
+mod sequencer;
+
+pub use condition::{Condition, SemTest, WaitOutcome, Waiter};
+pub use sequencer::{Observation, ProgramError, SequencerId, SequencerOp, WaitOp};
+
+use crate::arch::regs::{Direction, UdmaState};
+use crate::arch::{Arch, ArchSpec, EngineId};
+use crate::config::Config;
+use crate::device::{Counters, Ctx, DeviceError, Engine, EngineEvent, Fabric, Outbox};
+use crate::memory::{Effects, PhysicalMemory};
+use crate::sim::{Clock, ComponentId, Duration, EventClass, EventQueue, Instant};
+use crate::units::Cycles;
+use sequencer::Sequencer;
+
+/// What can happen in a machine.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    /// To an engine, by its own wish.
+    Engine(EngineId, EngineEvent),
+    /// A register write posted earlier arrives.
+    Register {
+        engine: EngineId,
+        offset: u64,
+        value: u32,
+    },
+    /// A sequencer's next step.
+    Sequencer(SequencerId),
+}
+
+/// Why a machine could not be built.
+#[derive(Debug, thiserror::Error)]
+pub enum SystemError {
+    /// The operating system refused address space for the machine's memory.
+    #[error("cannot map the memory of the simulated machine: {0}")]
+    Memory(#[from] std::io::Error),
+}
+
+/// What one engine shows at the end of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EngineStatus {
+    /// The engine.
+    pub engine: EngineId,
+    /// State of M2S and S2M.
+    pub states: [UdmaState; 2],
+    /// Error bits of M2S and S2M.
+    pub causes: [u32; 2],
+    /// The first occurrence of each error.
+    pub errors: Vec<DeviceError>,
+    /// What it has done.
+    pub counters: Counters,
+}
+
+/// One simulated machine.
+pub struct System {
+    config: Config,
+    spec: &'static ArchSpec,
+    clock: Clock,
+    events: EventQueue<Event>,
+    memory: PhysicalMemory,
+    fabric: Fabric,
+    engines: Vec<Engine>,
+    engine_parts: Vec<ComponentId>,
+    /// Engines that a register write has reached, in the order of their first one. The others are
+    /// as they came out of reset.
+    touched: Vec<EngineId>,
+    host_part: ComponentId,
+    /// Register writes on their way, and when the last of the host's arrives.
+    posted: usize,
+    host_posted_until: Instant,
+    sequencers: Vec<Sequencer>,
+    observations: Vec<Observation>,
+    /// Reused by every call of an engine.
+    outbox: Outbox,
+}
+
+impl System {
+    /// A machine fresh from reset. `seed` seeds every random stream of the run.
+    ///
+    /// # Errors
+    /// [`SystemError`] if its memory cannot be mapped.
+    pub fn new(config: Config, seed: u64) -> Result<System, SystemError> {
+        let spec = config.arch().spec();
+        let mut events = EventQueue::new();
+        let ids = (0..spec.map.engine_count()).map(EngineId);
+        let engines: Vec<Engine> = ids.map(|id| Engine::new(id, spec, &config)).collect();
+        Ok(System {
+            spec,
+            clock: config.udma_clock(),
+            memory: PhysicalMemory::new(spec, config.values.host.memory.0)?,
+            fabric: Fabric::new(spec, &config.values.fabric, seed),
+            host_part: events.add_component(),
+            engine_parts: engines.iter().map(|_| events.add_component()).collect(),
+            engines,
+            touched: Vec::new(),
+            events,
+            posted: 0,
+            host_posted_until: Instant::START,
+            sequencers: Vec::new(),
+            observations: Vec::new(),
+            outbox: Outbox::default(),
+            config,
+        })
+    }
+
+    /// The machine's generation.
+    pub fn arch(&self) -> Arch {
+        self.spec.arch
+    }
+
+    /// The configuration it was built from.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The time.
+    pub fn now(&self) -> Instant {
+        self.events.now()
+    }
+
+    /// The time in whole UDMA cycles.
+    pub fn cycles(&self) -> Cycles {
+        self.clock.cycle_at(self.now())
+    }
+
+    /// The UDMA clock.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// The machine's memory.
+    pub fn memory(&self) -> &PhysicalMemory {
+        &self.memory
+    }
+
+    /// What an engine shows; `None` if the device has no such engine.
+    pub fn engine_status(&self, id: EngineId) -> Option<EngineStatus> {
+        let engine = self.engines.get(id.0 as usize)?;
+        Some(EngineStatus {
+            engine: id,
+            states: Direction::ALL.map(|direction| engine.state(direction)),
+            causes: Direction::ALL.map(|direction| engine.causes(direction)),
+            errors: engine.errors().to_vec(),
+            counters: *engine.counters(),
+        })
+    }
+
+    /// The engines that anybody has written a register of, in engine order.
+    pub fn engines_in_use(&self) -> Vec<EngineId> {
+        let mut engines = self.touched.clone();
+        engines.sort();
+        engines
+    }
+
+    /// What all engines together have done.
+    pub fn counters(&self) -> Counters {
+        let mut sum = Counters::default();
+        for id in &self.touched {
+            sum.add(self.engines[id.0 as usize].counters());
+        }
+        sum
+    }
+
+    /// What sequencers have read, in the order they read it.
+    pub fn observations(&self) -> &[Observation] {
+        &self.observations
+    }
+
+    /// Lets time pass until a condition holds. It is looked at between instants: everything that
+    /// happens at one instant has happened before.
+    pub fn run_until(&mut self, until: &Condition, timeout: Duration) -> WaitOutcome {
+        let deadline = self.now() + timeout;
+        let horizon = match until {
+            Condition::Until(at) => deadline.min(*at),
+            _ => deadline,
+        };
+        loop {
+            if self.holds(until) {
+                return WaitOutcome::Met;
+            }
+            match self.events.next_at() {
+                Some(at) if at <= horizon => self.step_to(at),
+                None if !matches!(until, Condition::Until(_)) => {
+                    return WaitOutcome::Stuck(self.waiters());
+                }
+                _ => {
+                    self.events.advance_to(horizon.max(self.now()));
+                    return match self.holds(until) {
+                        true => WaitOutcome::Met,
+                        false => WaitOutcome::TimedOut(self.waiters()),
+                    };
+                }
+            }
+        }
+    }
+
+    /// Lets time pass up to and including an instant.
+    fn run_to(&mut self, end: Instant) {
+        while let Some(at) = self.events.next_at().filter(|at| *at <= end) {
+            self.step_to(at);
+        }
+        self.events.advance_to(end.max(self.now()));
+    }
+
+    /// Handles every event of the instant `at`, which is the next one.
+    fn step_to(&mut self, at: Instant) {
+        while self.events.next_at() == Some(at) {
+            let Some((_, event)) = self.events.pop() else {
+                return;
+            };
+            match event {
+                Event::Engine(id, event) => self.engine_event(id, event),
+                Event::Register {
+                    engine,
+                    offset,
+                    value,
+                } => {
+                    self.posted -= 1;
+                    self.write_engine_register(engine, offset, value);
+                }
+                Event::Sequencer(id) => self.step_sequencer(id),
+            }
+        }
+    }
+
+    fn engine_event(&mut self, id: EngineId, event: EngineEvent) {
+        let question = self.call_engine(id, |engine, ctx| engine.handle(event, ctx));
+        if let Some(question) = question {
+            let value = self
+                .engines
+                .get(question.engine.0 as usize)
+                .map_or(0, |engine| engine.read_register(question.offset));
+            self.call_engine(id, |engine, ctx| {
+                engine.answer_register_read(question.burst, value, ctx);
+            });
+        }
+    }
+
+    fn write_engine_register(&mut self, id: EngineId, offset: u64, value: u32) {
+        if !self.touched.contains(&id) {
+            self.touched.push(id);
+        }
+        self.call_engine(id, |engine, ctx| engine.write_register(offset, value, ctx));
+    }
+
+    /// Calls an engine and acts on what it did to the world.
+    ///
+    /// # Panics
+    /// If the device has no such engine: ids come from the address map.
+    fn call_engine<R>(&mut self, id: EngineId, call: impl FnOnce(&mut Engine, &mut Ctx) -> R) -> R {
+        let mut ctx = Ctx {
+            now: self.events.now(),
+            clock: &self.clock,
+            memory: &mut self.memory,
+            fabric: &mut self.fabric,
+            out: &mut self.outbox,
+        };
+        let result = call(&mut self.engines[id.0 as usize], &mut ctx);
+        let part = self.engine_parts[id.0 as usize];
+        for (at, event) in self.outbox.events.drain(..) {
+            self.events
+                .schedule(at, event.class(), part, Event::Engine(id, event));
+        }
+        while let Some(effects) = self.outbox.effects.pop() {
+            self.wake_sequencers(effects);
+        }
+        while let Some(write) = self.outbox.register_writes.pop() {
+            self.write_engine_register(write.engine, write.offset, write.value);
+        }
+        result
+    }
+
+    /// Sends a register write on its way; it arrives after `delay`.
+    fn post_register(
+        &mut self,
+        from: ComponentId,
+        delay: Duration,
+        (engine, offset): (EngineId, u64),
+        value: u32,
+    ) -> Instant {
+        let arrives = self.now() + delay;
+        self.posted += 1;
+        self.events.schedule(
+            arrives,
+            EventClass::Register,
+            from,
+            Event::Register {
+                engine,
+                offset,
+                value,
+            },
+        );
+        arrives
+    }
+
+    /// Lets the sequencers that wait for cells of `effects` look again.
+    fn wake_sequencers(&mut self, effects: Effects) {
+        let Effects::Semaphores {
+            block,
+            first,
+            count,
+        } = effects
+        else {
+            return;
+        };
+        for index in 0..self.sequencers.len() {
+            if self.sequencers[index].waits_for(block, first, count) {
+                self.schedule_sequencer(SequencerId(index), self.config.values.sequencer.step);
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! The host's side of a [`System`]: memory accesses take effect at once, register accesses travel.
+
+use super::System;
+use crate::arch::EngineId;
+use crate::host::{Bus, BusError, BusReason};
+use crate::memory::Target;
+use crate::units::Addr;
+
+/// Bytes of a register.
+const REGISTER_BYTES: u64 = 4;
+
+impl System {
+    /// Which register of which engine lies at an address.
+    fn register_at(&self, at: Addr) -> Result<(EngineId, u64), BusError> {
+        let refuse = |reason| BusError {
+            at,
+            len: REGISTER_BYTES,
+            reason,
+        };
+        if !at.is_aligned(REGISTER_BYTES) {
+            return Err(refuse(BusReason::Misaligned));
+        }
+        match self
+            .memory
+            .resolve(at, REGISTER_BYTES)
+            .map(|place| (place.target, place.offset))
+        {
+            Ok((Target::UdmaRegisters { engine }, offset)) => Ok((engine, offset)),
+            _ => Err(refuse(BusReason::NoRegister)),
+        }
+    }
+}
+
+impl Bus for System {
+    fn read_mem(&mut self, at: Addr, out: &mut [u8]) -> Result<(), BusError> {
+        Ok(self.memory.read(at, out)?)
+    }
+
+    fn write_mem(&mut self, at: Addr, bytes: &[u8]) -> Result<(), BusError> {
+        let effects = self.memory.write(at, bytes)?;
+        self.wake_sequencers(effects);
+        Ok(())
+    }
+
+    /// Takes the configured round trip, during which the machine runs on; the host's earlier writes
+    /// arrive before.
+    fn read_reg(&mut self, at: Addr) -> Result<u32, BusError> {
+        let (engine, offset) = self.register_at(at)?;
+        let answered = self.now() + self.config.values.host.register_read;
+        self.run_to(answered.max(self.host_posted_until));
+        Ok(self.engines[engine.0 as usize].read_register(offset))
+    }
+
+    /// Posted: arrives after the configured delay, in the order of the host's writes.
+    fn write_reg(&mut self, at: Addr, value: u32) -> Result<(), BusError> {
+        let register = self.register_at(at)?;
+        let way = self.config.values.host.register_write;
+        self.host_posted_until = self.post_register(self.host_part, way, register, value);
+        Ok(())
+    }
+}
