@@ -5,6 +5,7 @@
 
 mod config;
 mod logs;
+mod run;
 
 use clap::{ArgAction, Parser, Subcommand};
 use std::fmt::Display;
@@ -31,6 +32,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Run a scenario and check its expectations
+    Run(run::Args),
     /// Look at timing configs
     Config {
         #[command(subcommand)]
@@ -43,6 +46,7 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     logs::start(cli.verbose, cli.quiet);
     match cli.command {
+        Command::Run(args) => run::main(&args),
         Command::Config { command } => config::main(command),
     }
 }

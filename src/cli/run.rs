@@ -1,0 +1,104 @@
+//! `udma-sim run`: one scenario, from file to report.
+
+use super::{print, refuse};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::error::Error;
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use udma_sim::config::Config;
+use udma_sim::scenario::{Progress, Report, Scenario};
+
+/// Exit status of a run that did not do what its scenario expects.
+const NOT_PASSED: u8 = 1;
+
+/// How long a run may take before it shows that it is alive.
+const QUIET: Duration = Duration::from_secs(1);
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Scenario file
+    scenario: PathBuf,
+
+    /// Run with this built-in config or config file instead of the scenario's
+    #[arg(long, value_name = "NAME|FILE")]
+    config: Option<String>,
+
+    /// Seed the random streams with this instead of the scenario's seed
+    #[arg(long)]
+    seed: Option<u64>,
+
+    /// Print the report as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn main(args: &Args) -> ExitCode {
+    let report = match run(args) {
+        Ok(report) => report,
+        Err(error) => return refuse(error),
+    };
+    let printed = match args.json {
+        true => print(report.to_json()),
+        false => print(&report),
+    };
+    match report.passed {
+        true => printed,
+        false => ExitCode::from(NOT_PASSED),
+    }
+}
+
+fn run(args: &Args) -> Result<Report, Box<dyn Error>> {
+    let scenario = Scenario::load(&args.scenario)?;
+    let config = match &args.config {
+        Some(name) => Config::load(name, Path::new(""))?,
+        None => Config::load(scenario.config_name(), scenario.folder())?,
+    };
+    let plan = scenario.plan(config, args.seed.unwrap_or(scenario.seed()))?;
+    let mut bar = Bar::new();
+    let report = plan.run(&mut |progress| bar.show(progress))?;
+    bar.clear();
+    Ok(report)
+}
+
+/// Progress of a long run, on standard error, if somebody watches.
+struct Bar {
+    started: Instant,
+    watched: bool,
+    bar: Option<ProgressBar>,
+}
+
+impl Bar {
+    fn new() -> Self {
+        Bar {
+            started: Instant::now(),
+            watched: io::stdout().is_terminal(),
+            bar: None,
+        }
+    }
+
+    fn show(&mut self, progress: Progress) {
+        if !self.watched || self.started.elapsed() < QUIET {
+            return;
+        }
+        let bar = self.bar.get_or_insert_with(|| {
+            let style = ProgressStyle::with_template("{spinner} {elapsed} {msg}");
+            let bar = ProgressBar::new_spinner();
+            bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
+        });
+        let us = progress.now.as_ns_f64() / 1e3;
+        let (done, steps) = (progress.done, progress.steps);
+        bar.set_message(format!(
+            "step {} of {steps}, simulated {us:.0} us",
+            done + 1
+        ));
+        bar.tick();
+    }
+
+    fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

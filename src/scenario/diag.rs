@@ -1,0 +1,205 @@
+//! What is wrong with a scenario file, and where: every message carries file, line, column and key.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// A place in a scenario file: the byte where it starts and the path of keys that leads to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Mark {
+    pub offset: usize,
+    pub key: Rc<str>,
+}
+
+/// A value together with the place it was read from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct At<T> {
+    pub value: T,
+    pub mark: Mark,
+}
+
+impl<T> At<T> {
+    /// The same place with another value.
+    pub fn map<U>(self, make: impl FnOnce(T) -> U) -> At<U> {
+        At {
+            value: make(self.value),
+            mark: self.mark,
+        }
+    }
+}
+
+impl<T> std::ops::Deref for At<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+/// Proof that a problem was recorded: whoever holds one has nothing left to report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Reported;
+
+/// One thing that is wrong with a scenario file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// The file.
+    pub file: PathBuf,
+    /// Line, counted from 1.
+    pub line: usize,
+    /// Column in characters, counted from 1.
+    pub column: usize,
+    /// Path of the key within the file, such as `step[2].barrier`; empty for the file as a whole.
+    pub key: String,
+    /// What is wrong and what would be right.
+    pub message: String,
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = self.file.display();
+        write!(f, "{file}:{}:{}: ", self.line, self.column)?;
+        if !self.key.is_empty() {
+            write!(f, "{}: ", self.key)?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+/// Why a scenario cannot be run. Nothing has been run when one is returned.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    /// The scenario file cannot be read.
+    #[error("cannot read scenario {path}: {reason}", path = path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system says.
+        reason: std::io::Error,
+    },
+    /// The file is not a runnable scenario; in file order, at least one entry.
+    #[error("{}", lines(.0))]
+    Invalid(Vec<Diagnostic>),
+}
+
+fn lines(diagnostics: &[Diagnostic]) -> String {
+    let lines: Vec<String> = diagnostics.iter().map(ToString::to_string).collect();
+    lines.join("\n")
+}
+
+/// A scenario file and the problems found in it so far.
+#[derive(Debug)]
+pub(super) struct Document {
+    path: PathBuf,
+    line_starts: Vec<usize>,
+    text: String,
+    /// Ordered by offset, so that messages come in file order; one message per place.
+    problems: RefCell<BTreeSet<(usize, String, String)>>,
+}
+
+impl Document {
+    pub fn new(path: &Path, text: String) -> Self {
+        let newlines = text.match_indices('\n').map(|(at, _)| at + 1);
+        Document {
+            path: path.to_path_buf(),
+            line_starts: std::iter::once(0).chain(newlines).collect(),
+            text,
+            problems: RefCell::default(),
+        }
+    }
+
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The folder that relative file names in the scenario start from.
+    pub fn folder(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new(""))
+    }
+
+    pub fn report(&self, mark: &Mark, message: impl Into<String>) -> Reported {
+        self.record(mark.offset, &mark.key, message.into());
+        Reported
+    }
+
+    pub fn report_span(&self, span: Option<Range<usize>>, message: &str) {
+        self.record(span.map_or(0, |span| span.start), "", message.to_string());
+    }
+
+    /// A repeated table reports each problem once, under the key of its first repetition.
+    fn record(&self, offset: usize, key: &str, message: String) {
+        let mut problems = self.problems.borrow_mut();
+        if !problems
+            .iter()
+            .any(|(o, _, m)| *o == offset && *m == message)
+        {
+            problems.insert((offset, key.to_string(), message));
+        }
+    }
+
+    /// Line and column, both from 1, of a byte offset.
+    pub fn line_column(&self, offset: usize) -> (usize, usize) {
+        let line = self.line_starts.partition_point(|start| *start <= offset);
+        let start = self.line_starts[line - 1];
+        let before = self.text.get(start..offset).unwrap_or("");
+        (line, before.chars().count() + 1)
+    }
+
+    /// `file:line` of a place, for messages that point at a second place.
+    pub fn place(&self, mark: &Mark) -> String {
+        let (line, _) = self.line_column(mark.offset);
+        format!("{}:{line}", self.path.display())
+    }
+
+    /// An error with everything recorded, which is then forgotten; `Ok` if there was nothing.
+    pub fn verdict(&self) -> Result<(), ScenarioError> {
+        let problems = self.problems.take();
+        if problems.is_empty() {
+            return Ok(());
+        }
+        let diagnostic = |(offset, key, message)| {
+            let (line, column) = self.line_column(offset);
+            Diagnostic {
+                file: self.path.clone(),
+                line,
+                column,
+                key,
+                message,
+            }
+        };
+        let diagnostics = problems.into_iter().map(diagnostic).collect();
+        Err(ScenarioError::Invalid(diagnostics))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_count_characters_from_one() {
+        let document = Document::new(Path::new("x.toml"), "a\nµµb\n".to_string());
+        assert_eq!(document.line_column(0), (1, 1));
+        assert_eq!(document.line_column(2), (2, 1));
+        assert_eq!(document.line_column(6), (2, 3));
+        assert_eq!(document.line_column(99), (3, 1));
+    }
+
+    #[test]
+    fn problems_come_in_file_order_and_once() {
+        let document = Document::new(Path::new("x.toml"), "ab\ncd".to_string());
+        let mark = |offset, key: &str| Mark {
+            offset,
+            key: key.into(),
+        };
+        document.report(&mark(3, "later"), "two");
+        document.report(&mark(0, "early"), "one");
+        document.report(&mark(3, "later again"), "two");
+        let text = document.verdict().unwrap_err().to_string();
+        assert_eq!(text, "x.toml:1:1: early: one\nx.toml:2:1: later: two");
+        assert!(document.verdict().is_ok());
+    }
+}

@@ -1,0 +1,323 @@
+//! Memory contents as scenarios describe them, and the bytes they stand for.
+
+use super::diag::{At, Reported};
+use super::reader::{FromValue, Reader, Value, integer};
+use crate::sim::stream;
+use rand::Rng;
+use rand_chacha::ChaCha8Rng;
+use sha2::{Digest, Sha256};
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use toml::de::DeValue;
+
+/// Bytes worked on at a time, so that a large region is never held whole.
+pub(super) const CHUNK: usize = 64 << 10;
+
+/// A content as the file gives it.
+#[derive(Clone, Debug)]
+pub(super) enum FillDecl {
+    Byte(u8),
+    Counter(u32),
+    Random,
+    Bytes(Vec<u8>),
+    File(String),
+}
+
+/// A content ready to be produced; `Random` is a stream named after its buffer.
+#[derive(Clone, Debug)]
+pub(super) enum Fill {
+    Byte(u8),
+    Counter(u32),
+    Random { stream: String },
+    Bytes(Arc<[u8]>),
+}
+
+/// Bytes written in hexadecimal; blanks and `_` between digits do not count.
+struct Hex(Vec<u8>);
+
+impl FromValue for Hex {
+    const EXPECTED: &'static str = "hexadecimal digits in a string";
+
+    fn from_value(value: &Value<'_>) -> Result<Option<Self>, String> {
+        let Some(text) = value.text()? else {
+            return Ok(None);
+        };
+        let digits: String = text
+            .chars()
+            .filter(|c| !c.is_whitespace() && *c != '_')
+            .collect();
+        hex::decode(digits)
+            .map(|bytes| Some(Hex(bytes)))
+            .map_err(|e| format!("{e}"))
+    }
+}
+
+/// `zero = true`; false would say nothing.
+pub(super) struct Affirmed;
+
+impl FromValue for Affirmed {
+    const EXPECTED: &'static str = "true";
+
+    fn from_value(value: &Value<'_>) -> Result<Option<Self>, String> {
+        match value.raw.as_bool() {
+            Some(false) => Err("only true means something here; leave the key out instead".into()),
+            answer => Ok(answer.map(|_| Affirmed)),
+        }
+    }
+}
+
+const DTYPES: &[&str] = &["u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64", "f32"];
+
+/// One number of a typed array, in little-endian bytes.
+fn element(dtype: &str, raw: &DeValue<'_>) -> Result<Vec<u8>, String> {
+    Ok(match (dtype, raw) {
+        ("f32", DeValue::Float(number)) => {
+            let number: f32 = number
+                .as_str()
+                .parse()
+                .map_err(|_| format!("{number} is no f32"))?;
+            number.to_le_bytes().to_vec()
+        }
+        ("f32", DeValue::Integer(number)) => {
+            // 2^24 and below are exact in f32.
+            let number: i32 = integer(number)?;
+            if number.unsigned_abs() > 1 << 24 {
+                return Err(format!(
+                    "{number} is not exact in f32; write it with a point"
+                ));
+            }
+            (number as f32).to_le_bytes().to_vec()
+        }
+        ("u8", DeValue::Integer(number)) => integer::<u8>(number)?.to_le_bytes().to_vec(),
+        ("i8", DeValue::Integer(number)) => integer::<i8>(number)?.to_le_bytes().to_vec(),
+        ("u16", DeValue::Integer(number)) => integer::<u16>(number)?.to_le_bytes().to_vec(),
+        ("i16", DeValue::Integer(number)) => integer::<i16>(number)?.to_le_bytes().to_vec(),
+        ("u32", DeValue::Integer(number)) => integer::<u32>(number)?.to_le_bytes().to_vec(),
+        ("i32", DeValue::Integer(number)) => integer::<i32>(number)?.to_le_bytes().to_vec(),
+        ("u64", DeValue::Integer(number)) => integer::<u64>(number)?.to_le_bytes().to_vec(),
+        ("i64", DeValue::Integer(number)) => integer::<i64>(number)?.to_le_bytes().to_vec(),
+        (_, other) => return Err(format!("a TOML {} is no {dtype}", other.type_str())),
+    })
+}
+
+fn array(table: &Reader<'_>) -> Result<Vec<u8>, Reported> {
+    let dtype = table.req::<String>("dtype")?;
+    if !DTYPES.contains(&dtype.as_str()) {
+        let known = DTYPES.join(", ");
+        return Err(table.report_at(
+            &dtype.mark,
+            format!("\"{}\" is no dtype; write one of {known}", *dtype),
+        ));
+    }
+    let values = table.req_with("values", "an array of numbers", |value| {
+        let Some(items) = value.raw.as_array() else {
+            return Ok(None);
+        };
+        let mut bytes = Vec::new();
+        for (index, item) in items.iter().enumerate() {
+            let item = element(&dtype, item.get_ref());
+            bytes.extend(item.map_err(|message| format!("element {index}: {message}"))?);
+        }
+        Ok(Some(bytes))
+    })?;
+    table.finish()?;
+    Ok(values.value)
+}
+
+impl fmt::Display for FillDecl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FillDecl::Byte(0) => f.write_str("zeros"),
+            FillDecl::Byte(byte) => write!(f, "bytes {byte:#04x}"),
+            FillDecl::Counter(start) => write!(f, "a counter from {start}"),
+            FillDecl::Random => f.write_str("random bytes"),
+            FillDecl::Bytes(_) => f.write_str("the bytes given"),
+            FillDecl::File(name) => write!(f, "file {name}"),
+        }
+    }
+}
+
+impl FillDecl {
+    /// The content a table gives, which must be exactly one.
+    pub fn read(table: &Reader<'_>) -> Result<At<FillDecl>, Reported> {
+        let found = Self::read_all(table)?;
+        let count = found.len();
+        match <[_; 1]>::try_from(found) {
+            Ok([fill]) => Ok(fill),
+            Err(_) => Err(table.report(format!(
+                "{count} contents given; write exactly one of zero, byte, counter, random, hex, file, array"
+            ))),
+        }
+    }
+
+    /// Every content a table gives.
+    pub fn read_all(table: &Reader<'_>) -> Result<Vec<At<FillDecl>>, Reported> {
+        type Read<T> = Result<Option<At<T>>, Reported>;
+        fn fill<T>(read: Read<T>, make: impl FnOnce(T) -> FillDecl) -> Read<FillDecl> {
+            Ok(read?.map(|at| at.map(make)))
+        }
+        let array = match table.table("array") {
+            Ok(Some(inner)) => array(&inner).map(|value| {
+                let mark = inner.mark().clone();
+                Some(At { value, mark })
+            }),
+            Ok(None) => Ok(None),
+            Err(reported) => Err(reported),
+        };
+        let found = [
+            fill(table.opt::<Affirmed>("zero"), |_| FillDecl::Byte(0)),
+            fill(table.opt("byte"), FillDecl::Byte),
+            fill(table.opt("counter"), FillDecl::Counter),
+            fill(table.opt::<Affirmed>("random"), |_| FillDecl::Random),
+            fill(table.opt::<Hex>("hex"), |hex| FillDecl::Bytes(hex.0)),
+            fill(table.opt("file"), FillDecl::File),
+            fill(array, FillDecl::Bytes),
+        ];
+        let found: Result<Vec<_>, Reported> = found.into_iter().collect();
+        Ok(found?.into_iter().flatten().collect())
+    }
+
+    /// The content ready to be produced. Files are read here, `stream` names the random stream.
+    pub fn resolve(&self, folder: &Path, stream: &str) -> Result<Fill, String> {
+        Ok(match self {
+            FillDecl::Byte(byte) => Fill::Byte(*byte),
+            FillDecl::Counter(start) => Fill::Counter(*start),
+            FillDecl::Random => Fill::Random {
+                stream: stream.to_string(),
+            },
+            FillDecl::Bytes(bytes) => Fill::Bytes(bytes.as_slice().into()),
+            FillDecl::File(name) => Fill::Bytes(read_file(folder, name)?.into()),
+        })
+    }
+}
+
+/// The bytes of a file named relative to the scenario.
+pub(super) fn read_file(folder: &Path, name: &str) -> Result<Vec<u8>, String> {
+    let path = folder.join(name);
+    std::fs::read(&path).map_err(|e| format!("cannot read {}: {e}", path.display()))
+}
+
+impl Fill {
+    /// Bytes the content has of itself; `None` if it goes on for as long as it is asked.
+    pub fn own_bytes(&self) -> Option<u64> {
+        match self {
+            Fill::Bytes(bytes) => Some(bytes.len() as u64),
+            _ => None,
+        }
+    }
+
+    /// The size of a region with this content: what the file says, or what the content has.
+    pub fn region_bytes(&self, size: Option<u64>) -> Result<u64, String> {
+        match (size, self.own_bytes()) {
+            (Some(0), _) | (None, Some(0)) => Err("holds no byte; give it a size".to_string()),
+            (Some(size), Some(own)) if size != own => Err(format!(
+                "the content has {own} bytes, the size says {size}; make them equal or leave \"size\" out"
+            )),
+            (Some(size), _) | (None, Some(size)) => Ok(size),
+            (None, None) => {
+                Err("\"size\" is missing; write a size such as 4096 or \"64KiB\"".to_string())
+            }
+        }
+    }
+
+    /// Whether every byte is zero, as untouched memory is.
+    pub fn is_zero(&self) -> bool {
+        matches!(self, Fill::Byte(0))
+    }
+
+    /// The `len` bytes from `offset` on.
+    pub fn read(&self, seed: u64, offset: u64, len: usize) -> Vec<u8> {
+        let mut stream = self.bytes(seed);
+        let mut skipped = vec![0; CHUNK];
+        for (_, chunk) in chunks(offset) {
+            stream.next(&mut skipped[..chunk]);
+        }
+        let mut out = vec![0; len];
+        stream.next(&mut out);
+        out
+    }
+
+    /// The content from its start.
+    pub fn bytes(&self, seed: u64) -> FillBytes<'_> {
+        let source = match self {
+            Fill::Byte(byte) => Source::Byte(*byte),
+            Fill::Counter(start) => Source::Counter(*start),
+            Fill::Random { stream: name } => Source::Random(Box::new(stream(seed, name))),
+            Fill::Bytes(bytes) => Source::Rest(bytes),
+        };
+        FillBytes(source)
+    }
+}
+
+enum Source<'f> {
+    Byte(u8),
+    Counter(u32),
+    Random(Box<ChaCha8Rng>),
+    Rest(&'f [u8]),
+}
+
+/// A content being produced, in order.
+pub(super) struct FillBytes<'f>(Source<'f>);
+
+impl FillBytes<'_> {
+    /// Writes the next bytes, a multiple of 4 except at the end; past the end of a content that
+    /// has one, zeros.
+    pub fn next(&mut self, out: &mut [u8]) {
+        match &mut self.0 {
+            Source::Byte(byte) => out.fill(*byte),
+            Source::Counter(count) => {
+                for word in out.chunks_mut(4) {
+                    word.copy_from_slice(&count.to_le_bytes()[..word.len()]);
+                    *count = count.wrapping_add(1);
+                }
+            }
+            Source::Random(rng) => rng.fill_bytes(out),
+            Source::Rest(rest) => {
+                let (now, later) = rest.split_at(rest.len().min(out.len()));
+                let (here, after) = out.split_at_mut(now.len());
+                here.copy_from_slice(now);
+                after.fill(0);
+                *rest = later;
+            }
+        }
+    }
+}
+
+/// Offsets and lengths of the chunks that make up `bytes` bytes.
+pub(super) fn chunks(bytes: u64) -> impl Iterator<Item = (u64, usize)> {
+    let step = CHUNK as u64;
+    (0..bytes.div_ceil(step)).map(move |n| (n * step, (bytes - n * step).min(step) as usize))
+}
+
+/// SHA-256 of bytes that arrive in pieces.
+#[derive(Default)]
+pub(super) struct Hash(Sha256);
+
+impl Hash {
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    pub fn finish(self) -> [u8; 32] {
+        self.0.finalize().into()
+    }
+}
+
+/// A SHA-256 in hexadecimal.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HashText(pub [u8; 32]);
+
+impl FromValue for HashText {
+    const EXPECTED: &'static str = "a SHA-256 as 64 hexadecimal digits";
+
+    fn from_value(value: &Value<'_>) -> Result<Option<Self>, String> {
+        let Some(Hex(bytes)) = Hex::from_value(value)? else {
+            return Ok(None);
+        };
+        match bytes.try_into() {
+            Ok(hash) => Ok(Some(HashText(hash))),
+            Err(_) => Err(format!("is not {}", Self::EXPECTED)),
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! A scenario resolved for one arch: names looked up, places turned into addresses, files read,
+//! every step tried on a scratch memory. What is a [`Plan`] can be run.
+
+mod expects;
+mod regions;
+mod scope;
+mod sequencers;
+mod steps;
+mod waits;
+
+use super::ast::{Ast, Only};
+use super::diag::{Document, Reported, ScenarioError};
+use super::fill::Fill;
+use super::host_side::HostAction;
+use super::place::Region;
+use crate::arch::Arch;
+use crate::config::Config;
+use crate::sim::Duration;
+use crate::system::SequencerOp;
+use crate::units::Addr;
+use scope::Scope;
+use std::ops::Range;
+
+/// A scenario ready to run.
+#[derive(Debug)]
+pub struct Plan {
+    pub(super) name: String,
+    pub(super) description: String,
+    pub(super) config: Config,
+    pub(super) seed: u64,
+    /// Contents of memory before the first step.
+    pub(super) contents: Vec<Content>,
+    pub(super) prings: Vec<PringPlan>,
+    pub(super) steps: Vec<Step>,
+    pub(super) sequencers: Vec<(String, Vec<SequencerOp>)>,
+    pub(super) expects: Vec<Expect>,
+}
+
+/// A region and what it holds at the start.
+#[derive(Clone, Debug)]
+pub(super) struct Content {
+    pub region: Region,
+    pub fill: Fill,
+}
+
+/// A ring in device memory.
+#[derive(Clone, Debug)]
+pub(super) struct PringPlan {
+    pub name: String,
+    pub direction: crate::arch::regs::Direction,
+    pub at: Addr,
+    pub descriptors: u32,
+    /// Descriptors that a file holds.
+    pub bytes: Vec<u8>,
+}
+
+/// One host step.
+#[derive(Debug)]
+pub(super) struct Step {
+    /// Index of the `[[step]]` in the file; repetitions share it.
+    pub source: usize,
+    pub label: Option<String>,
+    /// The operation, as the file names it.
+    pub call: &'static str,
+    /// What it works on.
+    pub detail: String,
+    pub action: Action,
+}
+
+#[derive(Debug)]
+pub(super) enum Action {
+    Host(HostAction),
+    Wait { on: WaitOn, timeout: Duration },
+    Observe { name: String, region: Region },
+}
+
+/// What a host wait waits for.
+#[derive(Clone, Debug)]
+pub(super) enum WaitOn {
+    Condition(crate::system::Condition),
+    For(Duration),
+    /// Index into [`Plan::sequencers`].
+    Sequencer(usize),
+}
+
+/// One expectation.
+#[derive(Debug)]
+pub(super) struct Expect {
+    /// What is expected, in words.
+    pub text: String,
+    pub check: Check,
+}
+
+#[derive(Debug)]
+pub(super) enum Check {
+    Bytes {
+        of: Subject,
+        equal: bool,
+        wanted: Wanted,
+    },
+    /// The value of an event or a semaphore, read at this address.
+    Cell {
+        at: Addr,
+        value: i32,
+    },
+    NoErrors,
+    Errors {
+        engine: crate::arch::EngineId,
+        m2s: u32,
+        s2m: u32,
+    },
+    Time(Bounds),
+    Elapsed {
+        steps: Range<usize>,
+        bounds: Bounds,
+        longer_than: Option<Range<usize>>,
+    },
+}
+
+/// Bytes that an expectation looks at.
+#[derive(Clone, Debug)]
+pub(super) enum Subject {
+    /// Memory at the end.
+    Memory(Region),
+    /// What a host step or a sequencer saw.
+    Observation(String),
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Wanted {
+    Fill(Fill),
+    Region(Region),
+    Sha256([u8; 32]),
+}
+
+/// A range of simulated time, ends included.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    pub min: Option<Duration>,
+    pub max: Option<Duration>,
+}
+
+/// Resolves a scenario for the arch of `config`.
+pub(super) fn resolve(
+    document: &Document,
+    ast: &Ast,
+    config: Config,
+    seed: u64,
+) -> Result<Plan, ScenarioError> {
+    let plan = build(document, ast, config, seed);
+    document.verdict()?;
+    plan.map_err(|Reported| ScenarioError::Invalid(Vec::new()))
+}
+
+fn build(document: &Document, ast: &Ast, config: Config, seed: u64) -> Result<Plan, Reported> {
+    let arch = config.arch();
+    if !ast.runs_on.contains(&arch) {
+        let legal: Vec<&str> = ast.runs_on.iter().map(|arch| arch.name()).collect();
+        let message = format!(
+            "config {} is for {arch}; this scenario runs on {}",
+            config.origin,
+            legal.join(", ")
+        );
+        return Err(document.report(&ast.runs_on.mark, message));
+    }
+    let mut scope = Scope::new(document, &config, seed)?;
+    let contents = regions::memory(&mut scope, &ast.memory);
+    let prings = regions::prings(&mut scope, &ast.prings);
+    // Whatever names a region would only repeat that the region is wrong.
+    let (contents, prings) = (contents?, prings?);
+    let names = sequencers::names(&mut scope, ast);
+    let tried = steps::steps(&mut scope, ast, &prings);
+    names?;
+    let tried = tried?;
+    let sequencers = sequencers::programs(&mut scope, ast, &tried.host)?;
+    waits::check(&scope, &tried, &sequencers, &contents);
+    let expects = expects::expects(&scope, ast, &tried.steps, &contents)?;
+    Ok(Plan {
+        name: ast.name.clone(),
+        description: ast.description.clone(),
+        config,
+        seed,
+        contents,
+        prings,
+        steps: tried
+            .steps
+            .into_iter()
+            .map(|planned| planned.step)
+            .collect(),
+        sequencers: sequencers
+            .into_iter()
+            .map(|planned| (planned.name, planned.program))
+            .collect(),
+        expects,
+    })
+}
+
+/// Whether a part of the scenario counts on this arch.
+fn applies(only: &Only, arch: Arch) -> bool {
+    only.as_ref().is_none_or(|arches| arches.contains(&arch))
+}

@@ -1,0 +1,232 @@
+//! What a run did: one structure, printed for people or as JSON for machines. The same plan gives
+//! the same bytes.
+
+use serde::Serialize;
+use std::fmt;
+
+/// The outcome of a scenario.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// Name of the scenario.
+    pub scenario: String,
+    /// What it is about.
+    pub description: String,
+    /// Generation of the device.
+    pub arch: String,
+    /// Name or file of the timing config.
+    pub config: String,
+    /// Seed of the random streams.
+    pub seed: u64,
+    /// Whether every step was done and every expectation held.
+    pub passed: bool,
+    /// Simulated time in nanoseconds.
+    pub time_ns: f64,
+    /// Simulated time in UDMA clock cycles.
+    pub cycles: u64,
+    /// UDMA clock in hertz.
+    pub clock_hz: u64,
+    /// Data bytes that became visible at their destinations.
+    pub bytes: u64,
+    /// `bytes` over the simulated time, in 10^9 bytes per second.
+    pub gb_per_s: f64,
+    /// What the engines did, all together.
+    pub totals: Totals,
+    /// The steps that were begun; repetitions of one step are one entry.
+    pub steps: Vec<StepReport>,
+    /// Why the run ended before the last step, if it did.
+    pub stopped: Option<String>,
+    /// Every expectation in file order; none was checked if the run stopped.
+    pub expectations: Vec<ExpectationReport>,
+    /// Errors that engines recorded, in words.
+    pub errors: Vec<String>,
+    /// What the device ignored or could not make sense of, in words.
+    pub warnings: Vec<String>,
+}
+
+/// Counts over all engines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// Tx descriptors completed.
+    pub tx_descriptors: u64,
+    /// Rx descriptors completed.
+    pub rx_descriptors: u64,
+    /// Packets completed.
+    pub packets: u64,
+    /// Data bytes read.
+    pub bytes_read: u64,
+    /// Data bytes written.
+    pub bytes_written: u64,
+    /// Packets whose DMB suspended their queue.
+    pub dmb: u64,
+    /// Packets with a write barrier.
+    pub write_barriers: u64,
+    /// Rx descriptors with strong-ordered writes.
+    pub strong_order_writes: u64,
+}
+
+/// One host step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StepReport {
+    /// Its label; of a repeated step, that of the first repetition.
+    pub label: Option<String>,
+    /// The operation, as the scenario names it.
+    pub call: String,
+    /// What it worked on; of a repeated step, the first repetition.
+    pub detail: String,
+    /// Repetitions.
+    pub times: u64,
+    /// UDMA clock cycle at which it began.
+    pub start_cycle: u64,
+    /// Cycles until it was done, over all repetitions.
+    pub cycles: u64,
+    /// Packets that completed meanwhile.
+    pub packets: u64,
+    /// Data bytes that became visible meanwhile.
+    pub bytes: u64,
+}
+
+/// One expectation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ExpectationReport {
+    /// What was expected.
+    pub expected: String,
+    /// Whether it held.
+    pub passed: bool,
+    /// What was found; for what held, only if it says more than the expectation does.
+    pub found: Option<String>,
+}
+
+impl Report {
+    /// The report for machines: one JSON object, indented, with a newline at the end.
+    pub fn to_json(&self) -> String {
+        // The structure holds nothing that JSON cannot: strings, numbers, sequences.
+        let mut json = serde_json::to_string_pretty(self).unwrap_or_default();
+        json.push('\n');
+        json
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{} on {} (config {}, seed {})",
+            self.scenario, self.arch, self.config, self.seed
+        )?;
+        if !self.description.is_empty() {
+            writeln!(f, "{}", self.description)?;
+        }
+        self.write_steps(f)?;
+        self.write_expectations(f)?;
+        self.write_totals(f)
+    }
+}
+
+impl Report {
+    fn write_steps(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "\n{:>9} {:>9}  step", "cycle", "took")?;
+        for step in &self.steps {
+            let mut line = step.call.clone();
+            if step.times > 1 {
+                line.push_str(&format!(" x{}", step.times));
+            }
+            line.push_str(&format!("  {}", step.detail));
+            if let Some(label) = &step.label {
+                line.push_str(&format!("  [{label}]"));
+            }
+            if step.packets > 0 {
+                let bytes = grouped(step.bytes);
+                line.push_str(&format!("  ({} packets, {bytes} bytes)", step.packets));
+            }
+            writeln!(f, "{:>9} {:>9}  {line}", step.start_cycle, step.cycles)?;
+        }
+        match &self.stopped {
+            Some(why) => writeln!(f, "\nSTOPPED  {why}"),
+            None => Ok(()),
+        }
+    }
+
+    fn write_expectations(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.expectations.is_empty() {
+            writeln!(f)?;
+        }
+        for expectation in &self.expectations {
+            let verdict = if expectation.passed { "pass" } else { "FAIL" };
+            write!(f, "{verdict}  {}", expectation.expected)?;
+            match &expectation.found {
+                Some(found) if expectation.passed => writeln!(f, ": {found}")?,
+                Some(found) => writeln!(f, "\n      {found}")?,
+                None => writeln!(f)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn write_totals(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let totals = &self.totals;
+        writeln!(f)?;
+        writeln!(
+            f,
+            "time      {:.1} ns, {} cycles at {} MHz",
+            self.time_ns,
+            grouped(self.cycles),
+            self.clock_hz as f64 / 1e6
+        )?;
+        writeln!(
+            f,
+            "moved     {} bytes, {:.2} GB/s",
+            grouped(self.bytes),
+            self.gb_per_s
+        )?;
+        writeln!(
+            f,
+            "done      {} Tx and {} Rx descriptors, {} packets",
+            totals.tx_descriptors, totals.rx_descriptors, totals.packets
+        )?;
+        writeln!(
+            f,
+            "barriers  {} DMB, {} write barrier, {} strong-ordered write",
+            totals.dmb, totals.write_barriers, totals.strong_order_writes
+        )?;
+        for error in &self.errors {
+            writeln!(f, "error     {error}")?;
+        }
+        for warning in &self.warnings {
+            writeln!(f, "warning   {warning}")?;
+        }
+        let held = self.expectations.iter().filter(|e| e.passed).count();
+        let all = self.expectations.len();
+        let verdict = if self.passed { "PASSED" } else { "FAILED" };
+        writeln!(f, "\n{verdict}: {held} of {all} expectations held")
+    }
+}
+
+/// A number with its digits in groups of three: `1,048,576`.
+fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_are_grouped_from_the_right() {
+        for (n, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1000, "1,000"),
+            (1_048_576, "1,048,576"),
+        ] {
+            assert_eq!(grouped(n), text);
+        }
+    }
+}
