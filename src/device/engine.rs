@@ -117,7 +117,7 @@ pub struct Counters {
     pub rx_descriptors: u64,
     /// Packets completed.
     pub packets: u64,
-    /// Data bytes read.
+    /// Data bytes sampled at their source.
     pub bytes_read: u64,
     /// Data bytes visible at their destination.
     pub bytes_written: u64,
@@ -237,7 +237,7 @@ pub(super) struct Packet {
     pub to_write: u32,
     /// Writes issued and not yet visible.
     pub invisible: u32,
-    /// When the last of its visible writes is acknowledged.
+    /// When the last of its visible writes is acknowledged; its start until there is one.
     pub acknowledged_at: Instant,
 }
 

@@ -139,7 +139,7 @@ impl Engine {
                 Some(at) if at > ctx.now => needs.at(at),
                 Some(_) => {
                     self.reader.last = q;
-                    self.start_packet(q);
+                    self.start_packet(q, ctx.now);
                     return self.reader.queue.is_some();
                 }
             }
@@ -158,7 +158,7 @@ impl Engine {
     }
 
     /// Takes a packet's descriptors out of the FIFO.
-    fn start_packet(&mut self, q: usize) {
+    fn start_packet(&mut self, q: usize, now: Instant) {
         let queue = &mut self.queues[q];
         let mut packet = Packet {
             tx_descs: 0,
@@ -168,7 +168,7 @@ impl Engine {
             write_barrier: false,
             to_write: 0,
             invisible: 0,
-            acknowledged_at: Instant::START,
+            acknowledged_at: now,
         };
         let mut dmb = false;
         let mut refused = None;
@@ -274,6 +274,7 @@ impl Engine {
         let read = &mut self.reader.bursts[index];
         let ready_at = ctx.now + read.response;
         read.ready_at = Some(ready_at);
+        self.counters.bytes_read += u64::from(read.len);
         if index == 0 && self.waits_for_read() {
             self.wake_by(ready_at, ctx);
         }
@@ -286,7 +287,6 @@ impl Engine {
                 return;
             }
             self.queues[usize::from(read.queue)].lane.deliver(read.len);
-            self.counters.bytes_read += u64::from(read.len);
             self.reader.bursts.pop_front();
             self.reader.first_burst += 1;
         }

@@ -182,6 +182,6 @@ mod tests {
         registers.set(0x3b460, 0xfeed);
         assert_eq!(registers.get(0x3b460), 0xfeed);
         assert_eq!(registers.get(0x00124), 0x8080);
-        assert_eq!(registers.get(0x01074), 4);
+        assert_eq!(registers.get(0x01074), 7);
     }
 }

@@ -51,7 +51,16 @@ error_bits! {
         First = 15, "FIRST inside a packet";
         Last = 16, "descriptor without FIRST outside a packet";
         RingId = 17, "ring id of a descriptor does not match the lap";
-        DataBufferParity = 18, "data buffer parity";
+        DataBufferParity = 18, "AXI data buffer parity";
+        AckedPacketParity = 19, "acknowledged packets buffer parity";
+        UnackedPacketParity = 20, "unacknowledged packets buffer parity";
+        CompCoalescingParity = 21, "completion coalescing buffer parity";
+        DataHeaderParity = 22, "data header buffer parity";
+        DataFifoParity = 23, "data buffer parity";
+        PrefetchDescParity = 24, "prefetch descriptor buffer parity";
+        PrefetchHeaderParity = 25, "prefetch header buffer parity";
+        MsixTimeout = 26, "MSI-X timeout";
+        MsixResponse = 27, "MSI-X response";
     }
 }
 
@@ -82,7 +91,14 @@ error_bits! {
         StreamData = 21, "stream data";
         StreamFirst = 22, "stream FIRST inside a packet";
         StreamLast = 23, "stream data outside a packet";
-        PktLen = 24, "packet longer than the maximum";
+        PktLen = 24, "packet length differs from the data";
+        DataHeaderBufferParity = 25, "data header buffer parity";
+        DataBufferParity = 26, "data buffer parity";
+        UnackedPacketParity = 27, "unacknowledged packets buffer parity";
+        PreUnackedPacketParity = 28, "pre-unacknowledged packets buffer parity";
+        CompCoalescingParity = 29, "completion coalescing buffer parity";
+        PrefetchDescParity = 30, "prefetch descriptor buffer parity";
+        TransactionTableParity = 31, "transaction table parity";
     }
 }
 

@@ -83,13 +83,15 @@ pub struct RingPointer {
     pub ring_id: u8,
 }
 
-/// A queue's `rate_limit_mask` register (M2S): pauses that are masked off.
+/// A queue's `rate_limit_mask` register (M2S): pauses that are masked off. Resets to 0b111.
 #[bitfield(u32)]
 #[derive(PartialEq, Eq)]
 pub struct RateLimitMask {
     /// External rate limiter.
+    #[bits(default = true)]
     pub external_rate_limiter: bool,
     /// Internal rate limiter.
+    #[bits(default = true)]
     pub internal_rate_limiter: bool,
     /// The pause that makes DMB work. Set at reset: **clear it, or DMB does nothing**.
     #[bits(default = true)]
@@ -349,7 +351,7 @@ mod tests {
 
     #[test]
     fn reset_values() {
-        assert_eq!(RateLimitMask::new().into_bits(), 0x4);
+        assert_eq!(RateLimitMask::new().into_bits(), 0x7);
         assert_eq!(RingPointer::new().into_bits(), 0x4000_0000);
         assert_eq!(QueueCfg::new().into_bits(), 0x0300_0000);
         assert_eq!(DescPrefCfg::new().into_bits(), 0x80);

@@ -25,8 +25,9 @@ pub const QUEUE_BANK_BYTES: u64 = 0x1000;
 pub const RING_ALIGN_BYTES: u64 = 256;
 /// Descriptors of the shortest ring.
 pub const RING_MIN_DESCS: u32 = 32;
-/// Descriptors of the longest ring.
-pub const RING_MAX_DESCS: u32 = 1 << 24;
+/// Descriptors of the longest ring: the largest multiple of [`RING_GRANULE_DESCS`] that the 24 bits
+/// of the length register hold.
+pub const RING_MAX_DESCS: u32 = (1 << 24) - 16;
 /// A ring's length is a multiple of this many descriptors ([`RING_ALIGN_BYTES`] / 16).
 pub const RING_GRANULE_DESCS: u32 = 16;
 
