@@ -4,6 +4,7 @@
 //! well, 1 if a run did not do what its scenario expects, 2 for bad input.
 
 mod config;
+mod inspect;
 mod logs;
 mod run;
 
@@ -34,6 +35,8 @@ struct Cli {
 enum Command {
     /// Run a scenario and check its expectations
     Run(run::Args),
+    /// Decode a raw ring dump and say what is malformed in it
+    Inspect(inspect::Args),
     /// Look at timing configs
     Config {
         #[command(subcommand)]
@@ -47,6 +50,7 @@ pub fn main() -> ExitCode {
     logs::start(cli.verbose, cli.quiet);
     match cli.command {
         Command::Run(args) => run::main(&args),
+        Command::Inspect(args) => inspect::main(&args),
         Command::Config { command } => config::main(command),
     }
 }
