@@ -249,7 +249,7 @@ impl QueuePair {
         bus.write_reg(reg(queue::sw_ctrl(direction)), strobes.into_bits())?;
         bus.write_reg(reg(queue::DRBP_LOW), base.0 as u32)?;
         bus.write_reg(reg(queue::DRBP_HIGH), (base.0 >> 32) as u32)?;
-        bus.write_reg(reg(queue::DRL), self.ring_size(direction) & queue::DRL_MASK)?;
+        bus.write_reg(reg(queue::DRL), self.ring_size(direction))?;
         update(bus, reg(queue::comp_cfg(direction)), |value| {
             CompCfg::from_bits(value)
                 .with_en_comp_ring_update(false)

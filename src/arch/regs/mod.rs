@@ -84,10 +84,8 @@ pub mod queue {
     pub const DRBP_LOW: u64 = 0x28;
     /// Ring base, high half.
     pub const DRBP_HIGH: u64 = 0x2c;
-    /// Ring length in descriptors, [`DRL_MASK`]; 0 stands for 2^24: modelled (C).
+    /// Ring length in descriptors, 24 bits.
     pub const DRL: u64 = 0x30;
-    /// Bits of [`DRL`].
-    pub const DRL_MASK: u32 = 0xff_ffff;
     /// Head: next descriptor to prefetch, [`super::RingPointer`]; read only.
     pub const DRHP: u64 = 0x34;
     /// Doorbell: adds the written number of descriptors to the tail, 24 bits.
