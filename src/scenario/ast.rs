@@ -181,7 +181,6 @@ pub(super) enum SequencerOpDecl {
 
 #[derive(Debug)]
 pub(super) struct ExpectDecl {
-    pub mark: Mark,
     pub only: Only,
     pub what: WhatDecl,
 }

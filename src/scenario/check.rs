@@ -8,7 +8,7 @@ use super::report::ExpectationReport;
 use crate::arch::regs::{M2sError, S2mError};
 use crate::arch::{EngineId, EventBlock};
 use crate::device::DeviceError;
-use crate::sim::{Duration, Instant};
+use crate::sim::Instant;
 use crate::system::System;
 use crate::units::Addr;
 use std::collections::BTreeMap;
@@ -41,12 +41,12 @@ impl Evidence<'_> {
             Check::Cell { at, value } => self.cell(*at, *value),
             Check::NoErrors => self.no_errors(),
             Check::Errors { engine, m2s, s2m } => self.error_bits(*engine, *m2s, *s2m),
-            Check::Time(bounds) => self.within(self.system.now() - Instant::START, bounds),
+            Check::Time(bounds) => self.within((Instant::START, self.system.now()), bounds),
             Check::Elapsed {
                 steps,
                 bounds,
                 longer_than,
-            } => self.elapsed_within(steps, bounds, longer_than.as_ref()),
+            } => self.elapsed(steps, bounds, longer_than.as_ref()),
         };
         ExpectationReport {
             expected: expect.text.clone(),
@@ -154,49 +154,52 @@ impl Evidence<'_> {
         }
     }
 
-    /// From the beginning of the first step to the end of the last.
-    fn elapsed(&self, steps: &Range<usize>) -> Option<Duration> {
+    /// When the first of some steps began and the last was done; `None` if it never was.
+    fn begin_end(&self, steps: &Range<usize>) -> Option<(Instant, Instant)> {
         let times = self.times.get(steps.clone())?;
-        Some(times.last()?.1 - times.first()?.0)
+        Some((times.first()?.0, times.last()?.1))
     }
 
-    fn elapsed_within(
+    fn elapsed(
         &self,
         steps: &Range<usize>,
         bounds: &Bounds,
         longer_than: Option<&Range<usize>>,
     ) -> Finding {
-        let Some(took) = self.elapsed(steps) else {
+        let Some(took) = self.begin_end(steps) else {
             return failed("the steps were not done".to_string());
         };
         let Finding { passed, found } = self.within(took, bounds);
         let Some(other) = longer_than else {
             return Finding { passed, found };
         };
-        match self.elapsed(other) {
+        match self.begin_end(other) {
             Some(other) => Finding {
-                passed: passed && took > other,
+                passed: passed && took.1 - took.0 > other.1 - other.0,
                 found: Some(format!(
                     "{} against {}",
-                    self.shown(took),
-                    self.shown(other)
+                    self.cycles(took),
+                    self.cycles(other)
                 )),
             },
             None => failed("the steps to compare with were not done".to_string()),
         }
     }
 
-    fn within(&self, took: Duration, bounds: &Bounds) -> Finding {
+    fn within(&self, (began, done): (Instant, Instant), bounds: &Bounds) -> Finding {
+        let took = done - began;
         let above = bounds.min.is_none_or(|min| took >= min);
         let below = bounds.max.is_none_or(|max| took <= max);
         Finding {
             passed: above && below,
-            found: Some(self.shown(took)),
+            found: Some(self.cycles((began, done))),
         }
     }
 
-    fn shown(&self, took: Duration) -> String {
-        let cycles = self.system.clock().cycle_at(Instant::START + took);
+    /// The cycles between two instants, counted as the report counts those of a step.
+    fn cycles(&self, (began, done): (Instant, Instant)) -> String {
+        let clock = self.system.clock();
+        let cycles = clock.cycle_at(done).0 - clock.cycle_at(began).0;
         format!("{cycles} cycles")
     }
 }

@@ -231,6 +231,16 @@ impl FromStr for EngineRef {
     }
 }
 
+impl fmt::Display for EngineRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            EngineRef::Number(n) => write!(f, "e{n}"),
+            EngineRef::Host(HostEngine::D2h, pair) => write!(f, "d2h{pair}"),
+            EngineRef::Host(HostEngine::H2d, pair) => write!(f, "h2d{pair}"),
+        }
+    }
+}
+
 impl FromValue for EngineRef {
     const EXPECTED: &'static str =
         "an engine: its number, or \"d2h0\" or \"h2d0\" for a host engine";

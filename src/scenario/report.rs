@@ -65,7 +65,7 @@ pub struct Totals {
 }
 
 /// One host step.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StepReport {
     /// Its label; of a repeated step, that of the first repetition.
     pub label: Option<String>,
@@ -83,6 +83,8 @@ pub struct StepReport {
     pub packets: u64,
     /// Data bytes that became visible meanwhile.
     pub bytes: u64,
+    /// `bytes` over the time the step took, in 10^9 bytes per second; 0 if it took none.
+    pub gb_per_s: f64,
 }
 
 /// One expectation.
@@ -134,9 +136,9 @@ impl Report {
             if let Some(label) = &step.label {
                 line.push_str(&format!("  [{label}]"));
             }
-            if step.packets > 0 {
-                let bytes = grouped(step.bytes);
-                line.push_str(&format!("  ({} packets, {bytes} bytes)", step.packets));
+            if step.bytes > 0 {
+                let (bytes, speed) = (grouped(step.bytes), step.gb_per_s);
+                line.push_str(&format!("  ({bytes} bytes, {speed:.2} GB/s)"));
             }
             writeln!(f, "{:>9} {:>9}  {line}", step.start_cycle, step.cycles)?;
         }
@@ -185,7 +187,7 @@ impl Report {
         )?;
         writeln!(
             f,
-            "barriers  {} DMB, {} write barrier, {} strong-ordered write",
+            "barriers  {} DMB, {} write barriers, {} strong-ordered writes",
             totals.dmb, totals.write_barriers, totals.strong_order_writes
         )?;
         for error in &self.errors {

@@ -104,8 +104,8 @@ struct Run<'a> {
     sequencers: Vec<SequencerId>,
     observations: BTreeMap<String, Vec<u8>>,
     times: Vec<(Instant, Instant)>,
-    /// One for each `[[step]]`, with its index in the file.
-    reports: Vec<(usize, StepReport)>,
+    /// One for each `[[step]]`, with its index in the file and the time it began.
+    reports: Vec<(usize, Instant, StepReport)>,
     progress: &'a mut dyn FnMut(Progress),
 }
 
@@ -183,11 +183,12 @@ impl Run<'_> {
         let packets = after.packets - before.packets;
         let bytes = after.bytes_written - before.bytes_written;
         match self.reports.last_mut() {
-            Some((source, report)) if *source == step.source => {
+            Some((source, source_began, report)) if *source == step.source => {
                 report.times += 1;
                 report.cycles += cycles;
                 report.packets += packets;
                 report.bytes += bytes;
+                report.gb_per_s = gb_per_s(report.bytes, now - *source_began);
             }
             _ => {
                 let report = StepReport {
@@ -199,8 +200,9 @@ impl Run<'_> {
                     cycles,
                     packets,
                     bytes,
+                    gb_per_s: gb_per_s(bytes, now - began),
                 };
-                self.reports.push((step.source, report));
+                self.reports.push((step.source, began, report));
             }
         }
     }
@@ -233,7 +235,11 @@ impl Run<'_> {
             bytes: counters.bytes_written,
             gb_per_s: gb_per_s(counters.bytes_written, time),
             totals: totals(&counters),
-            steps: self.reports.into_iter().map(|(_, report)| report).collect(),
+            steps: self
+                .reports
+                .into_iter()
+                .map(|(_, _, report)| report)
+                .collect(),
             stopped,
             expectations,
             errors: evidence.errors().iter().map(ToString::to_string).collect(),

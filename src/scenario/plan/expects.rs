@@ -42,10 +42,7 @@ fn expect(
     let (text, check) = match &decl.what {
         WhatDecl::Memory { at, size, wanted } => {
             let region = scope.region(at, size.as_ref())?;
-            // Cells are expected by their values, not by bytes.
-            if let Err(error) = scope.scratch.slice(region.at, region.bytes) {
-                return Err(scope.report(&at.mark, error.to_string()));
-            }
+            scope.plain(&at.mark, &region)?;
             let subject = Subject::Memory(region);
             let what = format!("{} ({})", at.value, Bytes(region.bytes));
             compared(scope, &what, subject, region.bytes, wanted, contents)?
@@ -72,18 +69,18 @@ fn expect(
         }
         WhatDecl::NoErrors => ("no engine reports an error".to_string(), Check::NoErrors),
         WhatDecl::Errors { engine, m2s, s2m } => {
-            let engine = scope.engine(engine)?;
-            let names = |m2s: Vec<String>| match m2s.is_empty() {
+            let names = |names: Vec<String>| match names.is_empty() {
                 true => "no error".to_string(),
-                false => m2s.join(", "),
+                false => names.join(", "),
             };
             let text = format!(
-                "{engine} reports {} on m2s, {} on s2m",
+                "{} reports {} on m2s, {} on s2m",
+                engine.value,
                 names(m2s.iter().map(error_name).collect()),
                 names(s2m.iter().map(error_name).collect())
             );
             let check = Check::Errors {
-                engine,
+                engine: scope.engine(engine)?,
                 m2s: m2s
                     .iter()
                     .fold(0, |bits, error: &M2sError| bits | error.mask()),
@@ -94,7 +91,7 @@ fn expect(
             (text, check)
         }
         WhatDecl::Time(range) => {
-            let (text, bounds) = bounds(scope, range, &decl.mark)?;
+            let (text, bounds) = bounds(scope, range)?;
             (format!("the run takes {text}"), Check::Time(bounds))
         }
         WhatDecl::Elapsed {
@@ -104,7 +101,7 @@ fn expect(
             longer_than,
         } => {
             let between = self::between(scope, from, to, steps)?;
-            let (text, bounds) = bounds(scope, range, &decl.mark)?;
+            let (text, bounds) = bounds(scope, range)?;
             let mut texts = vec![text];
             let longer_than = match longer_than {
                 Some((from, to)) => {
@@ -180,9 +177,7 @@ fn compared(
                 mark: at.mark.clone(),
             };
             let region: Region = scope.region(at, Some(&size))?;
-            if let Err(error) = scope.scratch.slice(region.at, region.bytes) {
-                return Err(scope.report(&at.mark, error.to_string()));
-            }
+            scope.plain(&at.mark, &region)?;
             (format!("{} at the end", at.value), Wanted::Region(region))
         }
         ContentDecl::Sha256(hash) => (
@@ -203,16 +198,16 @@ fn compared(
     Ok((format!("{what} {relation} {text}"), check))
 }
 
-fn bounds(scope: &Scope<'_>, range: &RangeDecl, mark: &Mark) -> Result<(String, Bounds), Reported> {
+fn bounds(scope: &Scope<'_>, range: &RangeDecl) -> Result<(String, Bounds), Reported> {
     let duration = |span: &Option<At<Span>>| span.as_ref().map(|span| span.duration(&scope.clock));
     let bounds = Bounds {
         min: duration(&range.min),
         max: duration(&range.max),
     };
-    if let (Some(min), Some(max)) = (bounds.min, bounds.max)
+    if let (Some(min), Some(max), Some(place)) = (bounds.min, bounds.max, &range.min)
         && min > max
     {
-        return Err(scope.report(mark, "min is more than max"));
+        return Err(scope.report(&place.mark, "is more than max"));
     }
     let text = match (&range.min, &range.max) {
         (Some(min), Some(max)) => format!("{} to {}", min.value, max.value),

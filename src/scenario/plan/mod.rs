@@ -74,6 +74,20 @@ pub(super) enum Action {
     Observe { name: String, region: Region },
 }
 
+impl Action {
+    /// Whether it adds descriptors to a vring.
+    fn adds_to(&self, name: &str) -> bool {
+        match self {
+            Action::Host(
+                HostAction::AddTransfer { vring, .. }
+                | HostAction::AddEvent { vring, .. }
+                | HostAction::AddSemaphoreInc { vring, .. },
+            ) => vring == name,
+            _ => false,
+        }
+    }
+}
+
 /// What a host wait waits for.
 #[derive(Clone, Debug)]
 pub(super) enum WaitOn {

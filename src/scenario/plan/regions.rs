@@ -125,18 +125,23 @@ fn place(
             format!("\"{name}\" is already the name of a buffer or pring"),
         ));
     }
-    let taken = scope
-        .regions
-        .iter()
-        .find(|(_, other)| other.overlaps(&region));
-    if let Some((other, taken)) = taken {
-        let message = format!(
-            "\"{name}\" ({}) overlaps \"{other}\" ({})",
-            shown(&region),
-            shown(taken)
-        );
-        return Err(scope.report(at_mark, message));
+    // Those before do not overlap each other: only the neighbours can reach into this one.
+    let before = scope.taken.range(..=region.at).next_back();
+    let after = scope.taken.range(region.at..).next();
+    for (_, other) in before.into_iter().chain(after) {
+        match scope.regions.get(other) {
+            Some(taken) if taken.overlaps(&region) => {
+                let message = format!(
+                    "\"{name}\" ({}) overlaps \"{other}\" ({})",
+                    shown(&region),
+                    shown(taken)
+                );
+                return Err(scope.report(at_mark, message));
+            }
+            _ => {}
+        }
     }
+    scope.taken.insert(region.at, name.to_string());
     scope.regions.insert(name.to_string(), region);
     Ok(())
 }

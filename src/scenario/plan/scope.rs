@@ -20,6 +20,8 @@ pub(super) struct Scope<'a> {
     pub seed: u64,
     /// Named buffers and prings.
     pub regions: BTreeMap<String, Region>,
+    /// Their names by first byte.
+    pub taken: BTreeMap<Addr, String>,
     /// Names of prings, each with its direction.
     pub prings: BTreeMap<String, Direction>,
     /// Sizes of what is observed, by name.
@@ -27,6 +29,9 @@ pub(super) struct Scope<'a> {
     pub sequencers: Vec<String>,
     /// Labels, each with the index of the `[[step]]` that has it.
     pub labels: BTreeMap<String, usize>,
+    /// Whether every step so far could be tried. If not, what later steps find missing may be
+    /// missing for that reason, and is not reported.
+    pub trying: bool,
     /// A memory to try accesses on. Nothing that runs ever sees it.
     pub scratch: PhysicalMemory,
 }
@@ -44,10 +49,12 @@ impl<'a> Scope<'a> {
             clock: config.udma_clock(),
             seed,
             regions: BTreeMap::new(),
+            taken: BTreeMap::new(),
             prings: BTreeMap::new(),
             observations: BTreeMap::new(),
             sequencers: Vec::new(),
             labels: BTreeMap::new(),
+            trying: true,
             scratch,
         })
     }
@@ -92,6 +99,27 @@ impl<'a> Scope<'a> {
             Ok(_) => Ok(Region { at, bytes }),
             Err(error) => Err(self.report(mark, error.to_string())),
         }
+    }
+
+    /// Checks that a populated region is one of plain bytes, which contents can be compared with.
+    pub fn plain(&self, mark: &Mark, region: &Region) -> Result<(), Reported> {
+        match self.scratch.slice(region.at, region.bytes) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(self.report(
+                mark,
+                "is no plain memory; expect cells with semaphore = or event =",
+            )),
+        }
+    }
+
+    /// Checks that a populated region can be read.
+    pub fn readable(&self, mark: &Mark, region: &Region) -> Result<(), Reported> {
+        if self.scratch.slice(region.at, region.bytes).is_ok() {
+            return Ok(());
+        }
+        let mut cells = vec![0; region.bytes as usize];
+        let read = self.scratch.read(region.at, &mut cells);
+        read.map_err(|error| self.report(mark, error.to_string()))
     }
 
     pub fn semaphore(&self, cell: &At<Cell>, window: Window) -> Result<Addr, Reported> {

@@ -21,6 +21,9 @@ use crate::units::Bytes;
 /// How long a wait may take when it does not say.
 const DEFAULT_TIMEOUT: Duration = Duration::from_ns(10_000_000);
 
+/// Most bytes of one observation: they are kept until the expectations are checked.
+const MAX_OBSERVED_BYTES: u64 = 64 << 20;
+
 /// A step with the place it came from.
 pub(super) struct PlannedStep {
     pub step: Step,
@@ -48,14 +51,13 @@ pub(super) fn steps(
     })?;
     let mut outputs = Outputs::default();
     let mut planned = Vec::new();
-    let mut verdict = Ok(());
     for decl in ast
         .steps
         .iter()
         .filter(|decl| applies(&decl.only, scope.spec.arch))
     {
         let step = step(scope, decl, &host).and_then(|step| {
-            if let (Action::Host(action), Ok(())) = (&step.action, verdict) {
+            if let (Action::Host(action), true) = (&step.action, scope.trying) {
                 let done = host.perform(action, scope.seed, &mut CheckBus(&mut scope.scratch));
                 done.map_err(|error| scope.report(&decl.mark, error.to_string()))?;
                 outputs.note(action, &host, &scope.scratch);
@@ -68,15 +70,20 @@ pub(super) fn steps(
                 mark: decl.mark.clone(),
             }),
             // What was not done would only make later steps fail: they are resolved, not tried.
-            Err(reported) => verdict = Err(reported),
+            Err(Reported) => scope.trying = false,
         }
     }
-    verdict?;
+    if !scope.trying {
+        return Err(Reported);
+    }
     for vring in host.undumped() {
-        let message = format!(
-            "vring \"{vring}\" is never dumped; add a dump_to_pring step after its last add_desc_…"
-        );
-        scope.document.report_span(None, &message);
+        let adds = |planned: &&PlannedStep| planned.step.action.adds_to(vring);
+        if let Some(last) = planned.iter().rfind(adds) {
+            let message = format!(
+                "nothing dumps this descriptor of vring \"{vring}\"; add a dump_to_pring step"
+            );
+            scope.report(&last.mark, message);
+        }
     }
     outputs.note_all(&host, &scope.scratch);
     Ok(Tried {
@@ -193,7 +200,7 @@ fn operation(scope: &mut Scope<'_>, decl: &OpDecl, host: &HostSide) -> Result<Op
                 scope.pring(tx, Direction::M2s),
                 scope.pring(rx, Direction::S2m),
             );
-            if !host.vrings().any(|known| *known == vring.value) {
+            if scope.trying && !host.vrings().any(|known| *known == vring.value) {
                 return Err(scope.unknown(vring, "vring with descriptors", host.vrings()));
             }
             let action = HostAction::Dump {
@@ -231,13 +238,15 @@ fn operation(scope: &mut Scope<'_>, decl: &OpDecl, host: &HostSide) -> Result<Op
                 ring_id_check: *ring_id_check,
                 dmb: *dmb,
             };
-            let detail = format!("{engine} queue {number} on {}, {}", tx.value, rx.value);
+            let shown = &queue.engine.value;
+            let detail = format!("{shown} queue {number} on {}, {}", tx.value, rx.value);
             named("init_queue", detail, action)
         }
         OpDecl::Doorbell(decl) => {
             let (engine, queue, count) = doorbell(scope, decl, host)?;
             let direction = decl.direction;
-            let detail = format!("{engine} queue {queue} {}: {count}", direction.ring_name());
+            let (shown, ring) = (&decl.queue.engine.value, direction.ring_name());
+            let detail = format!("{shown} queue {queue} {ring}: {count}");
             let action = HostAction::Doorbell {
                 engine,
                 queue,
@@ -248,7 +257,8 @@ fn operation(scope: &mut Scope<'_>, decl: &OpDecl, host: &HostSide) -> Result<Op
         }
         OpDecl::Trigger(decl) => {
             let (engine, queue, tx, rx) = trigger(scope, decl, host)?;
-            let detail = format!("{engine} queue {queue}: rx {rx}, then tx {tx}");
+            let shown = &decl.queue.engine.value;
+            let detail = format!("{shown} queue {queue}: rx {rx}, then tx {tx}");
             let action = HostAction::Trigger {
                 engine,
                 queue,
@@ -340,19 +350,25 @@ fn initialised(
     engine: EngineId,
     queue: u8,
 ) -> Result<(u32, u32), Reported> {
-    host.ring_counts(engine, queue).ok_or_else(|| {
-        let message =
-            format!("queue {queue} of {engine} has no rings here; add an init_queue step before");
-        scope.report(mark, message)
-    })
+    match host.ring_counts(engine, queue) {
+        Some(counts) => Ok(counts),
+        None if !scope.trying => Err(Reported),
+        None => {
+            let message = format!(
+                "queue {queue} of {engine} has no rings here; add an init_queue step before"
+            );
+            Err(scope.report(mark, message))
+        }
+    }
 }
 
 fn wait(scope: &mut Scope<'_>, on: &WaitDecl) -> Result<(String, WaitOn), Reported> {
     let (detail, condition) = match on {
         WaitDecl::Idle => ("until the machine is idle".to_string(), Condition::Idle),
         WaitDecl::Queue(queue) => {
+            let shown = &queue.engine.value;
             let (engine, queue) = scope.queue(queue)?;
-            let detail = format!("until {engine} queue {queue} is idle");
+            let detail = format!("until {shown} queue {queue} is idle");
             (detail, Condition::QueueIdle { engine, queue })
         }
         WaitDecl::Semaphore { cell, test } => {
@@ -421,6 +437,14 @@ pub(super) fn observation(
     size: Option<&At<Bytes>>,
 ) -> Result<Region, Reported> {
     let region = scope.region(at, size)?;
+    if region.bytes > MAX_OBSERVED_BYTES {
+        let message = format!(
+            "at most {} can be observed at once",
+            Bytes(MAX_OBSERVED_BYTES)
+        );
+        return Err(scope.report(&at.mark, message));
+    }
+    scope.readable(&at.mark, &region)?;
     if scope
         .observations
         .insert(name.value.clone(), region.bytes)

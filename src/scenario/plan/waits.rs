@@ -92,23 +92,27 @@ pub(super) fn check(
         let Some((effect, mark)) = agent.ops.get(agent.reached) else {
             continue;
         };
-        let (what, producers) = match effect {
+        let (what, why) = match effect {
             Effect::NeedsEnd(other) => {
-                let what = format!("the end of {}", agents[*other].name);
-                (what, vec![blocked(scope, &agents[*other])])
+                let other = &agents[*other];
+                (
+                    format!("the end of {}", other.name),
+                    blocked(scope, other, "which"),
+                )
             }
             Effect::Needs { one_of, what } => {
-                (what.clone(), producers(scope, &agents, outputs, one_of))
+                let producers = producers(scope, &agents, outputs, one_of);
+                let why = match producers.is_empty() {
+                    true => "which nothing in this scenario changes".to_string(),
+                    false => producers.join("; "),
+                };
+                (what.clone(), why)
             }
             Effect::Stores(_) | Effect::Runs(..) => continue,
         };
-        let why = match producers.is_empty() {
-            true => "nothing in this scenario brings it about".to_string(),
-            false => producers.join("; "),
-        };
         scope.report(
             mark,
-            format!("{} waits here for ever for {what}: {why}", agent.name),
+            format!("{} waits here for ever for {what}, {why}", agent.name),
         );
     }
 }
@@ -164,18 +168,21 @@ fn producers(
     agents
         .iter()
         .filter(|agent| could(agent))
-        .map(|agent| blocked(scope, agent))
+        .map(|agent| {
+            blocked(
+                scope,
+                agent,
+                &format!("which {} changes later; it", agent.name),
+            )
+        })
         .collect()
 }
 
 /// Where an agent is stuck.
-fn blocked(scope: &Scope<'_>, agent: &Agent<'_>) -> String {
+fn blocked(scope: &Scope<'_>, agent: &Agent<'_>, who: &str) -> String {
     match agent.ops.get(agent.reached) {
-        Some((_, mark)) => {
-            let place = scope.document.place(mark);
-            format!("{} could, but itself waits at {place}", agent.name)
-        }
-        None => format!("{} could", agent.name),
+        Some((_, mark)) => format!("{who} itself waits at {}", scope.document.place(mark)),
+        None => format!("{who} is done by then"),
     }
 }
 

@@ -1,0 +1,289 @@
+//! Strict typed reading of TOML tables: every key asked for is known, every other key is an error,
+//! and each value keeps the place it came from.
+//!
+//! A table may be repeated, over numbers (`repeat = { q = "0..16" }`) or over named values
+//! (`repeat = [{ mode = "dmb", q = 1 }, …]`); its strings then have `{q}` replaced by the value of
+//! the repetition before anything reads them.
+
+mod repeat;
+mod value;
+
+pub(super) use value::{FromValue, Value, from_text, integer};
+
+use super::diag::{At, Document, Mark, Reported};
+use repeat::Bindings;
+use std::cell::RefCell;
+use std::rc::Rc;
+use toml::de::{DeTable, DeValue};
+use value::wrong_type;
+
+/// One table being read.
+pub(super) struct Reader<'a> {
+    document: &'a Document,
+    table: &'a DeTable<'a>,
+    mark: Mark,
+    variables: Rc<Bindings>,
+    asked: RefCell<Vec<&'static str>>,
+}
+
+impl<'a> Reader<'a> {
+    /// The document's own table.
+    pub fn root(document: &'a Document, table: &'a DeTable<'a>) -> Self {
+        let mark = Mark {
+            offset: 0,
+            key: "".into(),
+        };
+        Self::new(document, table, mark, Rc::default())
+    }
+
+    fn new(
+        document: &'a Document,
+        table: &'a DeTable<'a>,
+        mark: Mark,
+        variables: Rc<Bindings>,
+    ) -> Self {
+        Reader {
+            document,
+            table,
+            mark,
+            variables,
+            asked: RefCell::default(),
+        }
+    }
+
+    /// Where the table stands.
+    pub fn mark(&self) -> &Mark {
+        &self.mark
+    }
+
+    /// Records a problem of the table as a whole.
+    pub fn report(&self, message: impl Into<String>) -> Reported {
+        self.document.report(&self.mark, message)
+    }
+
+    /// Records a problem of a value read from the table.
+    pub fn report_at(&self, mark: &Mark, message: impl Into<String>) -> Reported {
+        self.document.report(mark, message)
+    }
+
+    fn look_up(&self, key: &'static str) -> Option<(Mark, &'a DeValue<'a>)> {
+        self.asked.borrow_mut().push(key);
+        let value = self.table.get(key)?;
+        Some((self.mark_of(key, value.span().start), value.get_ref()))
+    }
+
+    /// The place of a key of this table.
+    pub fn mark_of(&self, key: &str, offset: usize) -> Mark {
+        let key = match &*self.mark.key {
+            "" => key.into(),
+            path => format!("{path}.{key}").into(),
+        };
+        Mark { offset, key }
+    }
+
+    /// Whether the key is there; does not count as reading it.
+    pub fn has(&self, key: &str) -> bool {
+        self.table.contains_key(key)
+    }
+
+    /// The value of a key that may be left out.
+    pub fn opt<T: FromValue>(&self, key: &'static str) -> Result<Option<At<T>>, Reported> {
+        self.opt_with(key, T::EXPECTED, T::from_value)
+    }
+
+    /// The value of a key that must be there.
+    pub fn req<T: FromValue>(&self, key: &'static str) -> Result<At<T>, Reported> {
+        self.req_with(key, T::EXPECTED, T::from_value)
+    }
+
+    fn opt_with<T>(
+        &self,
+        key: &'static str,
+        expected: &str,
+        read: impl FnOnce(&Value<'_>) -> Result<Option<T>, String>,
+    ) -> Result<Option<At<T>>, Reported> {
+        let Some((mark, raw)) = self.look_up(key) else {
+            return Ok(None);
+        };
+        let value = Value {
+            raw,
+            variables: self.variables.clone(),
+        };
+        match read(&value) {
+            Ok(Some(value)) => Ok(Some(At { value, mark })),
+            Ok(None) => Err(self.document.report(&mark, wrong_type(expected, raw, ""))),
+            Err(message) => Err(self.document.report(&mark, message)),
+        }
+    }
+
+    /// [`req`](Self::req) for what is read with more than the value itself at hand.
+    pub fn req_with<T>(
+        &self,
+        key: &'static str,
+        expected: &str,
+        read: impl FnOnce(&Value<'_>) -> Result<Option<T>, String>,
+    ) -> Result<At<T>, Reported> {
+        let value = self.opt_with(key, expected, read)?;
+        value.ok_or_else(|| self.report(format!("\"{key}\" is missing; write {expected}")))
+    }
+
+    /// The value of a key, or a default when it is left out.
+    pub fn or<T: FromValue>(&self, key: &'static str, default: T) -> Result<T, Reported> {
+        Ok(self.opt(key)?.map_or(default, |at| at.value))
+    }
+
+    /// A table under a key that may be left out.
+    pub fn table(&self, key: &'static str) -> Result<Option<Reader<'a>>, Reported> {
+        let Some((mark, raw)) = self.look_up(key) else {
+            return Ok(None);
+        };
+        match raw.as_table() {
+            Some(table) => Ok(Some(Reader::new(
+                self.document,
+                table,
+                mark,
+                self.variables.clone(),
+            ))),
+            None => {
+                let found = raw.type_str();
+                let message = format!("expected a table {{ … }}, found a TOML {found}");
+                Err(self.document.report(&mark, message))
+            }
+        }
+    }
+
+    /// A table under a key that must be there.
+    pub fn req_table(&self, key: &'static str) -> Result<Reader<'a>, Reported> {
+        let table = self.table(key)?;
+        table.ok_or_else(|| self.report(format!("\"{key}\" is missing; write a table {{ … }}")))
+    }
+
+    /// The tables of an array of tables, repeated ones as often as they say, each with its index in
+    /// the file. A key that is left out is an empty array.
+    pub fn tables(&self, key: &'static str) -> Vec<(usize, Reader<'a>)> {
+        let Some((mark, raw)) = self.look_up(key) else {
+            return Vec::new();
+        };
+        let Some(items) = raw.as_array() else {
+            let message = format!("expected an array of tables; write [[{key}]]");
+            self.document.report(&mark, message);
+            return Vec::new();
+        };
+        let mut readers = Vec::new();
+        for (index, item) in items.iter().enumerate() {
+            let mark = Mark {
+                offset: item.span().start,
+                key: format!("{}[{index}]", mark.key).into(),
+            };
+            let Some(table) = item.get_ref().as_table() else {
+                let found = item.get_ref().type_str();
+                let message = format!("expected a table, found a TOML {found}");
+                self.document.report(&mark, message);
+                continue;
+            };
+            let reader = Reader::new(self.document, table, mark, self.variables.clone());
+            if let Ok(repeated) = reader.repeated() {
+                readers.extend(repeated.into_iter().map(|reader| (index, reader)));
+            }
+        }
+        readers
+    }
+
+    /// Reports every key that nobody asked for.
+    pub fn finish(&self) -> Result<(), Reported> {
+        let asked = self.asked.borrow();
+        let mut verdict = Ok(());
+        for key in self.table.keys() {
+            let name = key.get_ref().as_ref();
+            if asked.contains(&name) {
+                continue;
+            }
+            let mark = self.mark_of(name, key.span().start);
+            let hint = hint(name, asked.iter().copied());
+            verdict = Err(self.document.report(&mark, format!("unknown key{hint}")));
+        }
+        verdict
+    }
+}
+
+/// What to write in place of an unknown name: the nearest known one, or all of them.
+pub(super) fn hint<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> String {
+    let mut known: Vec<&str> = known.collect();
+    known.sort_unstable();
+    known.dedup();
+    // Two slips of the pen, or one in a very short name, still count as the same word.
+    let close = |known: &&str| strsim::damerau_levenshtein(name, known);
+    match known.iter().min_by_key(|known| close(known)) {
+        Some(nearest) if close(nearest) <= 2.min(name.len() / 2) => {
+            format!("; did you mean \"{nearest}\"?")
+        }
+        Some(_) => format!("; known here: {}", known.join(", ")),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    /// Reads `text` with `read` and returns what was reported.
+    pub(super) fn problems(text: &str, read: impl Fn(&Reader<'_>)) -> String {
+        let document = Document::new(Path::new("t.toml"), text.to_string());
+        let table = DeTable::parse(document.text()).unwrap();
+        read(&Reader::root(&document, table.get_ref()));
+        match document.verdict() {
+            Ok(()) => String::new(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn unknown_keys_are_named_with_the_nearest_known_one() {
+        let read = |reader: &Reader<'_>| {
+            let _ = reader.opt::<u32>("queue");
+            let _ = reader.finish();
+        };
+        assert_eq!(
+            problems("quue = 1", read),
+            "t.toml:1:1: quue: unknown key; did you mean \"queue\"?"
+        );
+        assert_eq!(
+            problems("elephant = 1", read),
+            "t.toml:1:1: elephant: unknown key; known here: queue"
+        );
+        assert_eq!(problems("queue = 1", read), "");
+    }
+
+    #[test]
+    fn wrong_types_and_ranges_name_the_place() {
+        let read = |reader: &Reader<'_>| {
+            let _ = reader.req::<u8>("a");
+        };
+        for (text, message) in [
+            (
+                "\na = true",
+                "t.toml:2:5: a: expected a whole number, 0 to 255, found a TOML boolean",
+            ),
+            (
+                "a = 256",
+                "t.toml:1:5: a: 256 is out of range; write a whole number, 0 to 255",
+            ),
+            (
+                "a = -1",
+                "t.toml:1:5: a: -1 is out of range; write a whole number, 0 to 255",
+            ),
+            (
+                "a = \"x\"",
+                "t.toml:1:5: a: \"x\" is not a whole number, 0 to 255",
+            ),
+            (
+                "b = 1",
+                "t.toml:1:1: \"a\" is missing; write a whole number, 0 to 255",
+            ),
+            ("a = 0xff", ""),
+        ] {
+            assert_eq!(problems(text, read), message);
+        }
+    }
+}
