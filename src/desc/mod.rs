@@ -33,6 +33,7 @@ mod meta_ctrl;
 mod op;
 mod packet;
 mod template;
+mod transpose;
 
 pub use build::{BarrierMode, BuildError, CopyFlags, InvalidBarrierMode, build_copy};
 pub use compute_meta::{ComputeMetaWord, FmaSelector, MetaOp, OperandWord};
@@ -46,3 +47,7 @@ pub use op::{
 };
 pub use packet::{Packet, PacketFault, PacketTracker, Packets, Tracked, packets};
 pub use template::{TemplatePtr, TemplatePtrError};
+pub use transpose::{
+    MAX_TRANSPOSE_ELEMENT_BYTES, Permutation, TRANSPOSE_FLUSH_OFFSET, TransposeDims,
+    TransposeTarget,
+};

@@ -145,7 +145,7 @@ op_word! {
 
 op_word! {
     /// ADD: the sum of the packet's sources.
-    AddWord = Cce op 0, reserved [reserved_3, reserved_5, reserved_11_8] {
+    AddWord = Cce op 0, reserved [reserved_3, reserved_5] {
         /// Kind: ADD.
         #[bits(3)]
         pub sub_op: CceType,
@@ -159,9 +159,9 @@ op_word! {
         pub barrier: bool,
         /// Last source: flushes the accumulator.
         pub last: bool,
-        /// Without a meaning.
-        #[bits(4)]
-        pub reserved_11_8: u8,
+        /// Type read, where MIN, MAX and FMA have it; none: the type written. Modelled (C).
+        #[bits(4, default = None, from = DType::from_field, into = DType::to_field)]
+        pub in_dtype: Option<DType>,
         /// Type written.
         #[bits(4, default = None, from = DType::from_field, into = DType::to_field)]
         pub out_dtype: Option<DType>,

@@ -21,6 +21,7 @@ pub fn op_text(word: OpWord) -> String {
         OpWord::Add(word) => Text::new("add")
             .flag("last_source", word.last())
             .flag("flag", word.flag())
+            .dtype("in", word.in_dtype())
             .dtype("out", word.out_dtype())
             .dtype("acc", word.acc_dtype()),
         OpWord::MinMax(word) => Text::new(cce_name(word.sub_op()))
