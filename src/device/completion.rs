@@ -16,10 +16,7 @@ impl Engine {
     /// Takes note of everything that has arrived by now.
     pub(super) fn retire(&mut self, now: Instant) {
         self.retire_reads(now);
-        for q in 0..self.queues.len() {
-            if self.queues[q].packets.is_empty() {
-                continue;
-            }
+        for q in self.in_flight.iter() {
             self.retire_writes(q, now);
             self.complete_packets(q, now);
         }
@@ -44,7 +41,7 @@ impl Engine {
         let queue = &mut self.queues[q];
         while let Some(packet) = queue.packets.front() {
             if packet.complete_at().is_none_or(|at| at > now) {
-                return;
+                break;
             }
             let [tx_epoch, rx_epoch] = packet.epochs;
             queue.rings[Direction::M2s as usize].complete(packet.tx_descs, tx_epoch);
@@ -57,14 +54,17 @@ impl Engine {
             queue.packets.pop_front();
             queue.written = queue.written.saturating_sub(1);
             queue.completed += 1;
+            self.armed
+                .set(q, queue.rings[Direction::M2s as usize].outstanding() > 0);
         }
+        self.in_flight.set(q, !queue.packets.is_empty());
     }
 
     /// When something can retire next: the oldest packet of a queue, and, if somebody waits for
     /// acknowledges, the oldest write.
     pub(super) fn next_retirement(&self, acknowledges: bool) -> Option<Instant> {
-        let busy = self.queues.iter().filter(|queue| !queue.packets.is_empty());
-        let due = busy.flat_map(|queue| {
+        let due = self.in_flight.iter().flat_map(|q| {
+            let queue = &self.queues[q];
             let packet = queue.packets.front().and_then(Packet::complete_at);
             let write = queue.writes.front().and_then(|write| write.acknowledged_at);
             [packet, write.filter(|_| acknowledges)]

@@ -4,6 +4,7 @@ use super::error::{DeviceError, ErrorBit};
 use super::fabric::{BEAT_BYTES, Fabric};
 use super::lane::Lane;
 use super::prefetch::Prefetcher;
+use super::queue_set::QueueSet;
 use super::read::Reader;
 use super::registers::{Register, Registers};
 use super::ring::Ring;
@@ -359,6 +360,10 @@ pub struct Engine {
     causes: [u32; 2],
     pub(super) prefetchers: [Prefetcher; 2],
     pub(super) queues: Vec<Queue>,
+    /// Queues with Tx descriptors that a doorbell covered and that are not completed.
+    pub(super) armed: QueueSet,
+    /// Queues with packets in flight.
+    pub(super) in_flight: QueueSet,
     pub(super) reader: Reader,
     pub(super) writer: Writer,
     /// The wake-up that counts; one scheduled for another time is stale.
@@ -384,6 +389,8 @@ impl Engine {
             causes: [0; 2],
             prefetchers: Default::default(),
             queues: (0..queues).map(|_| Queue::new()).collect(),
+            armed: QueueSet::default(),
+            in_flight: QueueSet::default(),
             reader: Reader::default(),
             writer: Writer::default(),
             wake_at: None,
@@ -428,7 +435,7 @@ impl Engine {
 
     /// Whether all queues are idle.
     pub fn is_idle(&self) -> bool {
-        (0..self.queues.len()).all(|q| self.queue_is_idle(q as u8))
+        self.armed.is_empty() && self.in_flight.is_empty()
     }
 
     /// What each queue that is not idle waits for.
@@ -555,6 +562,13 @@ impl Engine {
             queue::STATUS | queue::DRHP | queue::DRTP | queue::DCP => {}
             queue::DRTP_INC => {
                 let refused = ring.ring_doorbell(value & DOORBELL_MASK);
+                let (armed, fetchable) = (ring.outstanding() > 0, ring.to_fetch() > 0);
+                if direction == Direction::M2s {
+                    self.armed.set(usize::from(q), armed);
+                }
+                self.prefetchers[direction as usize]
+                    .fetchable
+                    .set(usize::from(q), fetchable);
                 self.counters.doorbells += 1;
                 self.counters.doorbell_overflow += u64::from(refused);
                 if refused > 0 {
@@ -588,8 +602,13 @@ impl Engine {
         let ring = &mut queue.rings[direction as usize];
         self.prefetchers[direction as usize].held -= ring.held();
         ring.reset();
+        self.prefetchers[direction as usize]
+            .fetchable
+            .remove(usize::from(q));
         match direction {
             Direction::M2s => {
+                self.armed.remove(usize::from(q));
+                self.reader.schedulable.remove(usize::from(q));
                 queue.whole_packets = 0;
                 queue.tracker = PacketTracker::new(self.limits.packet_descriptors);
                 queue.arriving_bytes = 0;

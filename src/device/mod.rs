@@ -16,6 +16,7 @@ mod error;
 mod fabric;
 mod lane;
 mod prefetch;
+mod queue_set;
 mod read;
 mod registers;
 mod ring;

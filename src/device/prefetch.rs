@@ -4,6 +4,7 @@
 
 use super::engine::{Ctx, Engine, EngineEvent, Needs};
 use super::error::ErrorBit;
+use super::queue_set::QueueSet;
 use super::ring::Prefetched;
 use crate::arch::regs::{Direction, M2sError, S2mError, UdmaState};
 use crate::desc::{DESC_BYTES, Descriptor, PacketFault};
@@ -20,6 +21,8 @@ pub(super) struct Prefetcher {
     pub held: usize,
     /// Bursts on their way.
     in_flight: usize,
+    /// Queues with descriptors that a doorbell covered and no fetch asked for.
+    pub fetchable: QueueSet,
     /// Queue served last.
     last: usize,
     /// First cycle at which the next burst can be asked for.
@@ -51,6 +54,7 @@ impl Engine {
         }
         let ring = &mut self.queues[q].rings[direction as usize];
         let at = ring.begin_fetch(count);
+        let more = ring.to_fetch() > 0;
         let len = count * DESC_BYTES as u32;
         let route = ctx.fabric.route(ctx.memory, at, u64::from(len));
         let times = ctx.fabric.read(ctx.now, route, Self::beats(len));
@@ -65,6 +69,7 @@ impl Engine {
         let prefetcher = &mut self.prefetchers[direction as usize];
         prefetcher.held += count as usize;
         prefetcher.in_flight += 1;
+        prefetcher.fetchable.set(q, more);
         prefetcher.last = q;
         prefetcher.next_cycle = cycle + u64::from(Self::beats(len));
         if self.next_fetch(direction).is_some() {
@@ -76,12 +81,10 @@ impl Engine {
     fn next_fetch(&self, direction: Direction) -> Option<(usize, u32)> {
         let prefetcher = &self.prefetchers[direction as usize];
         let room = self.timing.prefetch_descriptors as usize - prefetcher.held;
-        let queues = self.queues.len();
-        (1..=queues).find_map(|step| {
-            let q = (prefetcher.last + step) % queues;
+        prefetcher.fetchable.after(prefetcher.last).find_map(|q| {
             let queue = &self.queues[q];
             let ring = &queue.rings[direction as usize];
-            if ring.to_fetch() == 0 || !queue.prefetch_on[direction as usize] {
+            if !queue.prefetch_on[direction as usize] {
                 return None;
             }
             let own = queue.fifo_depth[direction as usize].saturating_sub(ring.held());
@@ -180,6 +183,9 @@ impl Engine {
             fifo[count - 1].closes = true;
             queue.whole_packets += 1;
         }
+        self.reader
+            .schedulable
+            .set(usize::from(q), queue.whole_packets > 0);
         if tracked.opens {
             queue.arriving_bytes = 0;
         }

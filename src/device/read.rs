@@ -7,6 +7,7 @@
 use super::engine::{Ctx, Engine, EngineEvent, Needs, Packet, RegisterRead};
 use super::error::ErrorBit;
 use super::fabric::MAX_BURST_BYTES;
+use super::queue_set::QueueSet;
 use crate::arch::EngineId;
 use crate::arch::regs::{Direction, M2sError, UdmaState};
 use crate::desc::{CmeOp, Descriptor, TxDesc};
@@ -45,6 +46,8 @@ pub(super) struct Reader {
     sources: VecDeque<Source>,
     /// Bytes of the first of them already issued.
     offset: u32,
+    /// Queues with a whole packet in their Tx FIFO.
+    pub schedulable: QueueSet,
     /// Queue served last.
     last: usize,
     /// First cycle at which the next burst can be issued.
@@ -127,9 +130,7 @@ impl Engine {
 
     /// Starts the next packet, round robin between the queues. False if no queue has one ready.
     fn schedule_packet(&mut self, needs: &mut Needs, ctx: &mut Ctx) -> bool {
-        let queues = self.queues.len();
-        for step in 1..=queues {
-            let q = (self.reader.last + step) % queues;
+        for q in self.reader.schedulable.after(self.reader.last) {
             let queue = &self.queues[q];
             if queue.suspended || !queue.stream_on[Direction::M2s as usize] {
                 continue;
@@ -149,11 +150,7 @@ impl Engine {
 
     /// When the first packet of a queue's FIFO is there in full; `None` if there is no whole one.
     fn packet_ready_at(&self, q: usize) -> Option<Instant> {
-        let queue = &self.queues[q];
-        if queue.whole_packets == 0 {
-            return None;
-        }
-        let fifo = &queue.rings[Direction::M2s as usize].fifo;
+        let fifo = &self.queues[q].rings[Direction::M2s as usize].fifo;
         fifo.iter().find(|tx| tx.closes).map(|tx| tx.ready_at)
     }
 
@@ -195,6 +192,8 @@ impl Engine {
         }
         self.prefetchers[Direction::M2s as usize].held -= packet.tx_descs as usize;
         queue.whole_packets -= 1;
+        self.reader.schedulable.set(q, queue.whole_packets > 0);
+        self.in_flight.insert(q);
         if let Some((slot, at)) = refused {
             // No station behind the stream takes the packet: modelled (C) as a stream error. It is
             // dropped, and completes without data.

@@ -55,12 +55,7 @@ impl Engine {
             needs.cycle(self.writer.next_cycle);
             return;
         }
-        let queues = self.queues.len();
-        for step in 1..=queues {
-            let q = (self.writer.last + step) % queues;
-            if self.queues[q].packets.len() == self.queues[q].written {
-                continue;
-            }
+        for q in self.in_flight.after(self.writer.last) {
             if let Some(len) = self.write_ready(q, needs, ctx.now) {
                 self.writer.last = q;
                 self.issue_burst(q, len, cycle, ctx);

@@ -1,0 +1,74 @@
+//! A set of queues of one engine, so that arbiters look only at queues with work.
+
+/// Queues by number, below 32.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct QueueSet(u32);
+
+impl QueueSet {
+    pub fn insert(&mut self, q: usize) {
+        self.0 |= 1 << q;
+    }
+
+    pub fn remove(&mut self, q: usize) {
+        self.0 &= !(1 << q);
+    }
+
+    /// Puts `q` in or takes it out.
+    pub fn set(&mut self, q: usize, member: bool) {
+        match member {
+            true => self.insert(q),
+            false => self.remove(q),
+        }
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Its queues in round-robin order: those above `last` first, `last` itself at the end.
+    pub fn after(self, last: usize) -> impl Iterator<Item = usize> {
+        let low = self.0 & ((2u64 << last) - 1) as u32;
+        bits(self.0 & !low).chain(bits(low))
+    }
+
+    /// Its queues in ascending order.
+    pub fn iter(self) -> impl Iterator<Item = usize> {
+        bits(self.0)
+    }
+}
+
+fn bits(mut set: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lowest = set.trailing_zeros() as usize;
+        set &= set.wrapping_sub(1);
+        (lowest < 32).then_some(lowest)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn round_robin_visits_each_once(raw: u32, last in 0usize..32) {
+            let set = QueueSet(raw);
+            let expected: Vec<usize> = (1..=32)
+                .map(|step| (last + step) % 32)
+                .filter(|q| raw >> q & 1 == 1)
+                .collect();
+            prop_assert_eq!(set.after(last).collect::<Vec<_>>(), expected);
+            prop_assert!(set.iter().eq((0..32).filter(|q| raw >> q & 1 == 1)));
+        }
+
+        #[test]
+        fn members(raw: u32, q in 0usize..32) {
+            let mut set = QueueSet(raw);
+            set.set(q, true);
+            prop_assert!(set.iter().any(|member| member == q) && !set.is_empty());
+            set.set(q, false);
+            prop_assert!(set.iter().all(|member| member != q));
+        }
+    }
+}
