@@ -198,7 +198,11 @@ impl Report {
         }
         let held = self.expectations.iter().filter(|e| e.passed).count();
         let all = self.expectations.len();
-        let verdict = if self.passed { "PASSED" } else { "FAILED" };
+        let verdict = match (self.passed, &self.stopped) {
+            (true, _) => "PASSED",
+            (false, None) => "FAILED",
+            (false, Some(_)) => "FAILED before the last step",
+        };
         writeln!(f, "\n{verdict}: {held} of {all} expectations held")
     }
 }
