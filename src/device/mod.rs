@@ -1,10 +1,10 @@
 //! The device: UDMA engines and the fabric between them and memory. It knows descriptors, memory
 //! and registers, never who wrote them.
 //!
-//! Read the files in the order of a packet's life: a doorbell moves a [`ring`]'s tail, [`prefetch`]
-//! brings its descriptors in, [`read`] schedules a packet and reads its sources into the queue's
-//! [`lane`], [`write`] empties the lane into the destinations, [`completion`] retires what has been
-//! acknowledged. [`engine`] holds the stations together and wakes them; [`fabric`] says when an
+//! Read the files in the order of a packet's life: a doorbell moves a `ring`'s tail, `prefetch`
+//! brings its descriptors in, `read` schedules a packet and reads its sources into the queue's
+//! `lane`, `write` empties the lane into the destinations, `completion` retires what has been
+//! acknowledged. `engine` holds the stations together and wakes them; `fabric` says when an
 //! access takes effect.
 //!
 //! Nothing here returns an error to the host: the device reacts as hardware does, with error bits,
