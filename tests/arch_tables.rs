@@ -333,3 +333,21 @@ fn names() {
     let unknown: Result<Arch, UnknownArch> = "trn2".parse();
     assert_eq!(unknown, Err(UnknownArch("trn2".to_string())));
 }
+
+#[test]
+fn blocks_that_embedded_semaphore_updates_name() {
+    let block = |csr| map(Arch::V4).embedded_semaphore_block(csr);
+    for (csr, base) in [
+        (0, 0x20_0000_0000 + 0x8_0270_0000),
+        (7, 0x8070_0000_0000 + 0x8_0270_0000),
+        (8, 0x82_8000_0000),
+        (15, 0x84_4000_0000),
+        (16, 0x8082_8000_0000),
+        (23, 0x8084_4000_0000),
+    ] {
+        let index = block(csr).unwrap();
+        assert_eq!(map(Arch::V4).event_block(index), Some(Addr(base)), "{csr}");
+    }
+    assert_eq!(block(24), None);
+    assert_eq!(block(255), None);
+}

@@ -58,6 +58,8 @@ impl EventBlock {
     pub const SEM_DEC: u64 = 0x1c00;
     /// Bytes of the block.
     pub const BYTES: u64 = 0x2000;
+    /// Last index by which an embedded semaphore update names a block.
+    pub const LAST_CSR_INDEX: u8 = 23;
 }
 
 /// Engines whose register windows lie in groups of equal spacing.
@@ -153,6 +155,20 @@ impl AddressMap {
             Some(tpb) => Some(Addr(tpb.0 + self.event_block_offset)),
             None => self.top_sp.get(index - self.tpb.len()).copied(),
         }
+    }
+
+    /// Index of the block that an embedded semaphore update names: 0..=7 the NeuronCores, 8..=15 the
+    /// first eight TOP_SPs of the first die, 16..=23 those of the second.
+    pub fn embedded_semaphore_block(&self, csr_index: u8) -> Option<u32> {
+        let (cores, index) = (self.tpb.len() as u32, u32::from(csr_index));
+        let a_die = self.top_sp.len() as u32 / 2;
+        let block = match csr_index {
+            0..=7 => index,
+            8..=15 => cores + index - 8,
+            16..=EventBlock::LAST_CSR_INDEX => cores + a_die + index - 16,
+            _ => return None,
+        };
+        (block < self.event_block_count()).then_some(block)
     }
 
     /// Event/semaphore blocks on the device.

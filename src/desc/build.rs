@@ -70,6 +70,22 @@ pub enum BuildError {
     NotificationMask(Arch),
 }
 
+/// Refuses a barrier and a notification mask that `arch` has not.
+pub(super) fn check_gates(
+    arch: Arch,
+    barrier: BarrierMode,
+    notification_mask: bool,
+) -> Result<(), BuildError> {
+    let caps = arch.spec().caps;
+    if barrier == BarrierMode::StrongOrder && !caps.strong_order_writes {
+        return Err(BuildError::StrongOrder);
+    }
+    if notification_mask && !caps.notification_mask {
+        return Err(BuildError::NotificationMask(arch));
+    }
+    Ok(())
+}
+
 /// Builds the pair that copies `len` bytes, 1..=65536, from `src` to `dst`: a packet of one Tx
 /// descriptor (FIRST and LAST) and one Rx descriptor.
 ///
@@ -84,13 +100,7 @@ pub fn build_copy(
     barrier: BarrierMode,
     flags: CopyFlags,
 ) -> Result<(TxDesc, RxDesc), BuildError> {
-    let caps = arch.spec().caps;
-    if barrier == BarrierMode::StrongOrder && !caps.strong_order_writes {
-        return Err(BuildError::StrongOrder);
-    }
-    if flags.notification_mask && !caps.notification_mask {
-        return Err(BuildError::NotificationMask(arch));
-    }
+    check_gates(arch, barrier, flags.notification_mask)?;
     let len_ctrl = LenCtrl::new().with_ring_id(ring).with_byte_len(len)?;
     let tx = TxDesc {
         len_ctrl: len_ctrl

@@ -26,8 +26,10 @@
 
 mod build;
 mod compute_meta;
+mod copy_packet;
 mod descriptor;
 mod dtype;
+mod embedded_semaphore;
 mod len_ctrl;
 mod meta_ctrl;
 mod op;
@@ -37,8 +39,12 @@ mod transpose;
 
 pub use build::{BarrierMode, BuildError, CopyFlags, InvalidBarrierMode, build_copy};
 pub use compute_meta::{ComputeMetaWord, FmaSelector, MetaOp, OperandWord};
+pub use copy_packet::{
+    Buffer, BuiltPacket, CmeMeta, CopyPacket, CopyPacketError, PacketLimitError, build_copy_packet,
+};
 pub use descriptor::{DESC_BYTES, Descriptor, RxDesc, TxDesc, TxMetaDesc};
 pub use dtype::{DType, DTypeError};
+pub use embedded_semaphore::EmbeddedSemaphore;
 pub use len_ctrl::{LenCtrl, LengthError, MAX_DESC_BYTES, RingId};
 pub use meta_ctrl::{CmeOp, MetaCtrl, SsmaeOp};
 pub use op::{

@@ -8,10 +8,14 @@
 mod bus;
 mod cells;
 mod dump;
+mod edits;
 mod marker;
+mod pack;
+mod packet;
 mod pages;
 mod pring;
 mod queue;
+mod set;
 #[cfg(test)]
 mod test_bus;
 mod vring;
@@ -19,8 +23,12 @@ mod vring;
 pub use bus::{Bus, BusError, BusReason};
 pub use cells::EventAction;
 pub use dump::{DumpError, PAD_BYTES, pad_scratch};
+pub use edits::EditError;
 pub use marker::{CompletionMarker, MARKER};
+pub use pack::PackError;
+pub use packet::PacketCounts;
 pub use pages::{MAX_VRING_DESCS, PAGE_DESCS, PagesError, VringPages};
 pub use pring::{Pring, PringError, PringType};
 pub use queue::{QueueError, QueueOptions, QueuePair};
+pub use set::{MAX_SET_VRINGS, VringSet, VringSetError};
 pub use vring::{Vring, VringError};

@@ -27,17 +27,33 @@ pub enum PagesError {
     OutOfMemory,
 }
 
-/// The Tx or the Rx descriptors of a vring, addressed by flat index.
-#[derive(Debug, Default)]
+/// The Tx or the Rx descriptors of a vring, addressed by flat index. A clone is a deep copy.
+#[derive(Clone, Debug, Default)]
 pub struct VringPages {
     used_desc_count: u32,
     pages: Vec<Box<Page>>,
+    /// Largest variable id of a template's symbols; `None` if the half is no template.
+    template: Option<u32>,
 }
 
 impl VringPages {
     /// Descriptors in use; also the index of the next one.
     pub fn used_desc_count(&self) -> u32 {
         self.used_desc_count
+    }
+
+    /// Whether addresses may be symbols, see [`TemplatePtr`](crate::desc::TemplatePtr).
+    pub fn is_template(&self) -> bool {
+        self.template.is_some()
+    }
+
+    /// Largest variable id that a symbol may have; 0 if the half is no template.
+    pub fn max_var_id(&self) -> u32 {
+        self.template.unwrap_or(0)
+    }
+
+    pub(super) fn set_template(&mut self, max_var_id: Option<u32>) {
+        self.template = max_var_id;
     }
 
     /// Descriptors that still fit.
@@ -81,6 +97,25 @@ impl VringPages {
     pub fn get(&self, idx: u32) -> Option<&Descriptor> {
         let (_, slot) = split(idx);
         self.find_page_by_idx(idx >> PAGE_SHIFT)?.get(slot)
+    }
+
+    /// As [`VringPages::get`], to rewrite.
+    pub(super) fn get_mut(&mut self, idx: u32) -> Option<&mut Descriptor> {
+        if idx >= self.used_desc_count {
+            return None;
+        }
+        let (page, slot) = split(idx);
+        self.pages.get_mut(page)?.get_mut(slot)
+    }
+
+    /// As [`VringPages::runs`], to rewrite.
+    pub(super) fn runs_mut(&mut self) -> impl Iterator<Item = &mut [Descriptor]> {
+        let mut left = self.used_desc_count as usize;
+        self.pages.iter_mut().map(move |page| {
+            let used = left.min(PAGE_DESCS as usize);
+            left -= used;
+            &mut page[..used]
+        })
     }
 
     /// The used descriptors in order, page by page: a run never spans two pages.
@@ -162,6 +197,21 @@ mod tests {
         assert_eq!(pages.runs().count(), 256);
         let bytes = pages.runs().count() * size_of::<Page>();
         assert!(bytes <= MAX_VRING_DESCS as usize * 16 * 110 / 100);
+    }
+
+    #[test]
+    fn rewriting_reaches_what_is_in_use() {
+        let mut pages = filled(PAGE_DESCS + 1);
+        pages.get_mut(PAGE_DESCS).unwrap().words[1] = 7;
+        assert_eq!(pages.get_mut(PAGE_DESCS + 1), None);
+        let lengths: Vec<usize> = pages.runs_mut().map(|run| run.len()).collect();
+        assert_eq!(lengths, [65536, 1]);
+        let copy = pages.clone();
+        for run in pages.runs_mut() {
+            run.fill(Descriptor::default());
+        }
+        assert_eq!(copy.get(PAGE_DESCS).unwrap().words, [65536, 7, 0, 0]);
+        assert_eq!(pages.get(PAGE_DESCS).unwrap().words, [0; 4]);
     }
 
     #[test]

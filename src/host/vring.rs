@@ -3,7 +3,8 @@
 use super::pages::{PagesError, VringPages};
 use crate::arch::Arch;
 use crate::desc::{
-    BarrierMode, BuildError, CopyFlags, Descriptor, MAX_DESC_BYTES, RingId, build_copy,
+    BarrierMode, BuildError, CopyFlags, CopyPacketError, Descriptor, MAX_DESC_BYTES, RingId,
+    TemplatePtr, build_copy,
 };
 use crate::units::Addr;
 
@@ -11,17 +12,19 @@ use crate::units::Addr;
 const MAX_NAME_BYTES: usize = 255;
 
 /// Ring id of every descriptor of a vring, as the runtime's allocator forces it.
-const VRING_RING_ID: RingId = RingId::FIRST_LAP;
+pub(super) const VRING_RING_ID: RingId = RingId::FIRST_LAP;
 
-/// A descriptor program under construction: Tx and Rx halves in host memory, of any length.
-#[derive(Debug)]
+/// A descriptor program under construction: Tx and Rx halves in host memory, of any length. A clone
+/// is a deep copy.
+#[derive(Clone, Debug)]
 pub struct Vring {
     pub(super) arch: Arch,
     pub(super) name: String,
     pub(super) tx: VringPages,
     pub(super) rx: VringPages,
-    total_tx_size: u64,
-    total_rx_size: u64,
+    pub(super) total_tx_size: u64,
+    pub(super) total_rx_size: u64,
+    pub(super) stochastic_rounding: bool,
 }
 
 /// Why nothing was added to a vring. The vring is as it was before the call.
@@ -78,6 +81,34 @@ pub enum VringError {
         /// Last block of the device.
         last_block: u32,
     },
+    /// A copy packet was refused.
+    #[error("Failed to build packet for vring {vring}: {source}")]
+    Packet {
+        /// Name of the vring.
+        vring: String,
+        /// Why.
+        source: CopyPacketError,
+    },
+    /// A symbolic address in a vring that is no template.
+    #[error("vring {vring}: {at} is a symbol of variable {var_id}, and the vring is no template")]
+    NoTemplate {
+        /// Name of the vring.
+        vring: String,
+        /// The symbolic address.
+        at: Addr,
+        /// Its variable.
+        var_id: u32,
+    },
+    /// A symbol of a variable that the template has not.
+    #[error("vring {vring}: var_id {var_id} is above the template's max_var_id {max_var_id}")]
+    VarId {
+        /// Name of the vring.
+        vring: String,
+        /// Variable asked for.
+        var_id: u32,
+        /// Largest variable of the template.
+        max_var_id: u32,
+    },
 }
 
 impl Vring {
@@ -97,7 +128,38 @@ impl Vring {
             rx: VringPages::default(),
             total_tx_size: 0,
             total_rx_size: 0,
+            stochastic_rounding: false,
         })
+    }
+
+    /// An empty template: its addresses may be symbols of the variables 0 to `max_var_id`, see
+    /// [`TemplatePtr`](crate::desc::TemplatePtr), which
+    /// [`Vring::build_from_template`](super::Vring::build_from_template) resolves.
+    ///
+    /// # Errors
+    /// [`VringError::NameTooLong`] above 255 bytes.
+    pub fn new_template(
+        arch: Arch,
+        name: impl Into<String>,
+        max_var_id: u32,
+    ) -> Result<Vring, VringError> {
+        let mut vring = Vring::new(arch, name)?;
+        vring.tx.set_template(Some(max_var_id));
+        vring.rx.set_template(Some(max_var_id));
+        Ok(vring)
+    }
+
+    /// Whether the compute packets of the ring round stochastically.
+    pub fn stochastic_rounding_en(&self) -> bool {
+        self.stochastic_rounding
+    }
+
+    /// Forgets both halves and the totals. The name and the flags stay.
+    pub fn free(&mut self) {
+        self.tx.truncate(0);
+        self.rx.truncate(0);
+        self.total_tx_size = 0;
+        self.total_rx_size = 0;
     }
 
     /// Name, for messages.
@@ -163,20 +225,69 @@ impl Vring {
         size: u64,
         barrier: BarrierMode,
     ) -> Result<(), VringError> {
-        let before = (self.tx.used_desc_count(), self.rx.used_desc_count());
-        let added = self.append_chunks(src, dst, size, barrier);
-        match &added {
-            Ok(()) => {
-                self.total_tx_size += size;
-                self.total_rx_size += size;
-                tracing::trace!(vring = self.name, %src, %dst, size, "added transfer");
-            }
-            Err(_) => {
-                self.tx.truncate(before.0);
-                self.rx.truncate(before.1);
-            }
+        self.all_or_nothing(|vring| {
+            vring.append_chunks(src, dst, size, barrier)?;
+            vring.total_tx_size += size;
+            vring.total_rx_size += size;
+            tracing::trace!(vring = vring.name, %src, %dst, size, "added transfer");
+            Ok(())
+        })
+    }
+
+    /// Adds something; if that fails, the vring is as it was.
+    pub(super) fn all_or_nothing<T, E>(
+        &mut self,
+        add: impl FnOnce(&mut Vring) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let counts = (self.tx.used_desc_count(), self.rx.used_desc_count());
+        let totals = (self.total_tx_size, self.total_rx_size);
+        let added = add(self);
+        if added.is_err() {
+            self.tx.truncate(counts.0);
+            self.rx.truncate(counts.1);
+            (self.total_tx_size, self.total_rx_size) = totals;
         }
         added
+    }
+
+    /// Refuses a range that leaves the address space, or a symbol that a template cannot resolve.
+    pub(super) fn check_range(&self, at: Addr, size: u64) -> Result<(), VringError> {
+        let vring = || self.name.clone();
+        let Some(last) = size.checked_sub(1) else {
+            return Ok(());
+        };
+        let symbol = TemplatePtr::from(at);
+        let past_end = || VringError::PastEnd {
+            vring: vring(),
+            at,
+            size,
+        };
+        if !self.tx.is_template() || !symbol.is_template() {
+            // Bit 61 alone is a physical address that no device has; a whole symbol is a mistake.
+            if Ok(symbol) == TemplatePtr::symbol(symbol.var_id(), symbol.offset()) {
+                let var_id = symbol.var_id();
+                return Err(VringError::NoTemplate {
+                    vring: vring(),
+                    at,
+                    var_id,
+                });
+            }
+            return at.checked_add(last).map(|_| ()).ok_or_else(past_end);
+        }
+        let var_id = symbol.var_id();
+        let max_var_id = self.tx.max_var_id();
+        if var_id > max_var_id {
+            return Err(VringError::VarId {
+                vring: vring(),
+                var_id,
+                max_var_id,
+            });
+        }
+        let end = symbol.offset().checked_add(last);
+        match end.map(|end| TemplatePtr::symbol(var_id, end)) {
+            Some(Ok(_)) => Ok(()),
+            _ => Err(past_end()),
+        }
     }
 
     /// The barrier that the runtime puts on a copy when it is not told otherwise.
@@ -198,13 +309,9 @@ impl Vring {
         barrier: BarrierMode,
     ) -> Result<(), VringError> {
         let count = size.div_ceil(u64::from(MAX_DESC_BYTES));
-        self.check_room(count)?;
-        for at in [src, dst] {
-            if size > 0 && at.checked_add(size - 1).is_none() {
-                let vring = self.name.clone();
-                return Err(VringError::PastEnd { vring, at, size });
-            }
-        }
+        self.check_room(count, count)?;
+        self.check_range(src, size)?;
+        self.check_range(dst, size)?;
         for number in 1..=count {
             let done = (number - 1) * u64::from(MAX_DESC_BYTES);
             let chunk = (size - done).min(u64::from(MAX_DESC_BYTES)) as u32;
@@ -244,8 +351,8 @@ impl Vring {
     }
 
     /// Refuses what cannot fit before any of it is built.
-    fn check_room(&self, count: u64) -> Result<(), VringError> {
-        for half in [&self.tx, &self.rx] {
+    pub(super) fn check_room(&self, tx_count: u64, rx_count: u64) -> Result<(), VringError> {
+        for (half, count) in [(&self.tx, tx_count), (&self.rx, rx_count)] {
             let room = u64::from(half.room());
             if count > room {
                 return Err(VringError::Allocate {
