@@ -47,6 +47,11 @@ impl Engine {
             queue.rings[Direction::M2s as usize].complete(packet.tx_descs, tx_epoch);
             queue.rings[Direction::S2m as usize].complete(packet.rx_descs, rx_epoch);
             queue.suspended &= !packet.dmb;
+            for direction in Direction::ALL {
+                if packet.interrupt[direction as usize] {
+                    self.interrupts.set_completion(direction, q);
+                }
+            }
             queue.packet_count = queue.packet_count.wrapping_add(1);
             self.counters.packets += 1;
             self.counters.tx_descriptors += u64::from(packet.tx_descs);

@@ -2,21 +2,23 @@
 
 use super::error::{DeviceError, ErrorBit};
 use super::fabric::{BEAT_BYTES, Fabric};
+use super::interrupts::Interrupts;
 use super::lane::Lane;
 use super::prefetch::Prefetcher;
 use super::queue_set::QueueSet;
 use super::read::Reader;
-use super::registers::{Register, Registers};
+use super::registers::Registers;
 use super::ring::Ring;
 use super::write::{RxCursor, WriteBurst, Writer};
 use crate::arch::regs::{
     CfgLen, ChangeState, DataCfg, DescPrefCfg, DescPrefCfg2, Direction, OutstandingM2s,
     OutstandingS2mWr, QueueCfg, QueueStatus, QueueSwCtrl, RateLimitMask, UdmaState, UdmaStateReg,
-    global, iofic, queue,
+    global, queue,
+    table::{Access, Place},
 };
 use crate::arch::{ArchSpec, EngineId};
 use crate::config::{Config, EngineConfig, SowScope};
-use crate::desc::PacketTracker;
+use crate::desc::{Descriptor, PacketTracker};
 use crate::memory::{Effects, PhysicalMemory};
 use crate::sim::{Clock, EventClass, Instant};
 use crate::units::{Addr, Cycles};
@@ -91,6 +93,8 @@ pub struct Outbox {
     pub effects: Vec<Effects>,
     /// Registers its writes reached.
     pub register_writes: Vec<RegisterWrite>,
+    /// Main interrupt groups that became pending.
+    pub interrupts: Vec<u8>,
 }
 
 /// The surroundings of an engine during one call.
@@ -234,6 +238,8 @@ pub(super) struct Packet {
     pub dmb: bool,
     /// Holds back later packets' writes.
     pub write_barrier: bool,
+    /// Whether a Tx, or an Rx, descriptor asks for an interrupt on completion.
+    pub interrupt: [bool; 2],
     /// Bytes not yet issued as writes.
     pub to_write: u32,
     /// Writes issued and not yet visible.
@@ -356,8 +362,9 @@ pub struct Engine {
     pub(super) registers: Registers,
     pub(super) limits: Limits,
     pub(super) states: [UdmaState; 2],
-    /// Error causes of M2S and S2M.
-    causes: [u32; 2],
+    pub(super) interrupts: Interrupts,
+    /// Descriptor of the first error of M2S and S2M since their logs were cleared.
+    error_logs: [Option<Descriptor>; 2],
     pub(super) prefetchers: [Prefetcher; 2],
     pub(super) queues: Vec<Queue>,
     /// Queues with Tx descriptors that a doorbell covered and that are not completed.
@@ -386,7 +393,8 @@ impl Engine {
             registers: Registers::new(spec),
             limits: Limits::default(),
             states: [UdmaState::Idle; 2],
-            causes: [0; 2],
+            interrupts: Interrupts::default(),
+            error_logs: [None; 2],
             prefetchers: Default::default(),
             queues: (0..queues).map(|_| Queue::new()).collect(),
             armed: QueueSet::default(),
@@ -417,7 +425,7 @@ impl Engine {
 
     /// Error bits raised so far in one half.
     pub fn causes(&self, direction: Direction) -> u32 {
-        self.causes[direction as usize]
+        self.interrupts.error_causes(direction)
     }
 
     /// State of one half.
@@ -477,10 +485,17 @@ impl Engine {
         StallReason::Busy
     }
 
-    /// Reads a register; an offset outside the unit reads 0.
-    pub fn read_register(&self, offset: u64) -> u32 {
-        match Register::at(offset, self.queues.len() as u32) {
-            Register::Queue(direction, q, within) => {
+    /// Reads a register; a reserved offset reads 0.
+    pub fn read_register(&mut self, offset: u64) -> u32 {
+        let Some((place, row)) = self.registers.locate(offset) else {
+            self.note_reserved(offset, "read");
+            return 0;
+        };
+        if row.access == Access::Command {
+            return 0;
+        }
+        match place {
+            Place::Queue(direction, q, within) => {
                 let queue = &self.queues[usize::from(q)];
                 let ring = &queue.rings[direction as usize];
                 match within {
@@ -488,25 +503,69 @@ impl Engine {
                     queue::DRHP => ring.head_pointer(),
                     queue::DRTP => ring.tail_pointer(),
                     queue::DCP => ring.current_pointer(),
-                    queue::DRTP_INC => 0,
                     queue::M2S_TX_PKT if direction == Direction::M2s => queue.packet_count,
                     queue::S2M_RX_PKT if direction == Direction::S2m => queue.packet_count,
-                    within if within == queue::sw_ctrl(direction) => 0,
                     _ => self.registers.get(offset),
                 }
             }
-            Register::Global(direction, global::STATE) => {
+            Place::Global(direction, within) => self.read_global(direction, within, offset),
+            Place::Interrupt(group, within) => self.interrupts.read(group, within),
+            Place::General(_) | Place::GeneralEx(_) => self.registers.get(offset),
+        }
+    }
+
+    fn read_global(&self, direction: Direction, within: u64, offset: u64) -> u32 {
+        match within {
+            global::STATE => {
                 let state = self.states[direction as usize];
+                // The data path of a disabled half runs until what is in flight has drained.
+                let data = match state {
+                    UdmaState::Idle if !self.in_flight.is_empty() => UdmaState::Normal,
+                    state => state,
+                };
                 UdmaStateReg::new()
-                    .with_comp_ctrl(state)
-                    .with_stream_if(state)
-                    .with_data(state)
+                    .with_comp_ctrl(data)
+                    .with_stream_if(data)
+                    .with_data(data)
                     .with_desc_pref(state)
                     .into_bits()
             }
-            Register::Global(_, global::CHANGE_STATE) => 0,
-            Register::ErrorGroup(direction, iofic::CAUSE) => self.causes[direction as usize],
+            global::ERR_LOG..global::ERR_LOG_CLEAR => {
+                let word = (within - global::ERR_LOG) / 4;
+                self.error_logs[direction as usize].map_or(0, |desc| desc.words[word as usize])
+            }
+            global::STATISTICS.. if within < global::STATISTICS + 4 * global::STATISTICS_WORDS => {
+                self.statistics(direction)[((within - global::STATISTICS) / 4) as usize]
+            }
             _ => self.registers.get(offset),
+        }
+    }
+
+    /// The statistics words of one half: a configuration word (M2S) or nothing; packets (M2S) or
+    /// dropped packets (S2M: none ever are); bytes, low and high; descriptors fetched; packets and
+    /// descriptors completed; packets acknowledged. Counters wrap.
+    fn statistics(&self, direction: Direction) -> [u32; global::STATISTICS_WORDS as usize] {
+        let c = &self.counters;
+        let (packets, bytes, descriptors) = match direction {
+            Direction::M2s => (c.packets, c.bytes_read, c.tx_descriptors),
+            Direction::S2m => (0, c.bytes_written, c.rx_descriptors),
+        };
+        let fetched = self.prefetchers[direction as usize].fetched;
+        [
+            0,
+            packets as u32,
+            bytes as u32,
+            (bytes >> 32) as u32,
+            fetched as u32,
+            c.packets as u32,
+            descriptors as u32,
+            c.packets as u32,
+        ]
+    }
+
+    fn note_reserved(&mut self, offset: u64, access: &str) {
+        if self.registers.note_reserved(offset) {
+            tracing::warn!(engine = %self.id, offset = format!("{offset:#x}"), "{access} of a reserved register");
         }
     }
 
@@ -525,27 +584,34 @@ impl Engine {
 
     /// Writes a register.
     pub fn write_register(&mut self, offset: u64, value: u32, ctx: &mut Ctx) {
-        match Register::at(offset, self.queues.len() as u32) {
-            Register::Queue(direction, q, within) => {
+        let Some((place, row)) = self.registers.locate(offset) else {
+            self.note_reserved(offset, "write");
+            return;
+        };
+        if row.access == Access::ReadOnly {
+            return;
+        }
+        match place {
+            Place::Queue(direction, q, within) => {
                 self.write_queue_register(direction, q, within, offset, value);
             }
-            Register::Global(direction, global::CHANGE_STATE) => {
+            Place::Global(direction, global::CHANGE_STATE) => {
                 self.change_state(direction, ChangeState::from_bits(value));
             }
-            Register::Global(_, global::STATE) => {}
-            Register::Global(..) => {
+            Place::Global(direction, global::ERR_LOG_CLEAR) => {
+                self.error_logs[direction as usize] = None;
+            }
+            Place::Global(..) => {
                 self.registers.set(offset, value);
                 self.reload_limits();
                 for q in 0..self.queues.len() as u8 {
                     self.reload_queue(q);
                 }
             }
-            // Causes are cleared by writing zeros.
-            Register::ErrorGroup(direction, iofic::CAUSE) => {
-                self.causes[direction as usize] &= value;
-            }
-            Register::ErrorGroup(..) | Register::Other => self.registers.set(offset, value),
+            Place::Interrupt(group, within) => self.interrupts.write(group, within, value),
+            Place::General(_) | Place::GeneralEx(_) => self.registers.set(offset, value),
         }
+        ctx.out.interrupts.extend(self.interrupts.take());
         self.wake_by(ctx.now, ctx);
     }
 
@@ -559,7 +625,6 @@ impl Engine {
     ) {
         let ring = &mut self.queues[usize::from(q)].rings[direction as usize];
         match within {
-            queue::STATUS | queue::DRHP | queue::DRTP | queue::DCP => {}
             queue::DRTP_INC => {
                 let refused = ring.ring_doorbell(value & DOORBELL_MASK);
                 let (armed, fetchable) = (ring.outstanding() > 0, ring.to_fetch() > 0);
@@ -617,17 +682,44 @@ impl Engine {
         }
     }
 
+    /// State commands. What each does to work in progress is modelled (C):
+    ///
+    /// * *abort* freezes both halves.
+    /// * *disable* stops M2S from starting packets and S2M from filling Rx descriptors; what is in
+    ///   flight drains. On an aborted engine it drops the work in progress of both halves: the way
+    ///   back from an abort is *disable*, resetting the queues, *normal*.
+    /// * *normal* runs the half, unless it is aborted.
     fn change_state(&mut self, direction: Direction, command: ChangeState) {
-        let state = &mut self.states[direction as usize];
-        *state = if command.abort() {
-            UdmaState::Abort
+        let aborted = self.states.contains(&UdmaState::Abort);
+        if command.abort() {
+            self.states = [UdmaState::Abort; 2];
         } else if command.dis() {
-            UdmaState::Idle
-        } else if command.normal() && *state != UdmaState::Abort {
-            UdmaState::Normal
-        } else {
-            *state
-        };
+            if aborted {
+                self.drop_work();
+                self.states = [UdmaState::Idle; 2];
+            }
+            self.states[direction as usize] = UdmaState::Idle;
+        } else if command.normal() && !aborted {
+            self.states[direction as usize] = UdmaState::Normal;
+        }
+    }
+
+    /// Forgets packets, reads and writes in flight. Their descriptors stay outstanding until their
+    /// queue is reset; writes that are on their way are lost.
+    fn drop_work(&mut self) {
+        self.reader.drop_work();
+        self.writer.outstanding = 0;
+        for queue in &mut self.queues {
+            queue.first_write = queue.next_write();
+            queue.writes.clear();
+            queue.completed += queue.packets.len() as u64;
+            queue.packets.clear();
+            queue.written = 0;
+            queue.rx = None;
+            queue.suspended = false;
+            queue.lane = Lane::default();
+        }
+        self.in_flight = QueueSet::default();
     }
 
     fn reload_limits(&mut self) {
@@ -696,9 +788,14 @@ impl Engine {
             }
             EngineEvent::Wake => {}
             EngineEvent::Fetch { direction, queue } => self.fetched(direction, queue, ctx),
-            EngineEvent::Read { burst } => return self.sample_read(burst, ctx),
+            EngineEvent::Read { burst } => {
+                let question = self.sample_read(burst, ctx);
+                ctx.out.interrupts.extend(self.interrupts.take());
+                return question;
+            }
             EngineEvent::Write { queue, burst } => self.land_write(queue, burst, ctx),
         }
+        ctx.out.interrupts.extend(self.interrupts.take());
         None
     }
 
@@ -753,16 +850,25 @@ impl Engine {
     }
 
     /// Sets an error bit; unless it is masked, aborts the engine: nothing more is issued, what was
-    /// issued still lands.
-    pub(super) fn raise(&mut self, bit: ErrorBit, queue: u8, slot: u32, at: Addr) {
+    /// issued still lands. Either the half's `err_log_mask` or the abort mask of its error group
+    /// masks it: drivers set both.
+    pub(super) fn raise(
+        &mut self,
+        bit: ErrorBit,
+        queue: u8,
+        slot: u32,
+        at: Addr,
+        desc: Descriptor,
+    ) {
         let direction = bit.direction();
-        let first = self.causes[direction as usize] & bit.mask() == 0;
-        self.causes[direction as usize] |= bit.mask();
-        let masked = self.registers.global(direction, global::ERR_LOG_MASK);
-        let fatal = masked & bit.mask() == 0;
+        let first = self.interrupts.error_causes(direction) & bit.mask() == 0;
+        let abort_masked = self.interrupts.set_error(direction, bit.mask());
+        let masked = self.registers.global(direction, global::ERR_LOG_MASK) & bit.mask() != 0;
+        let fatal = !masked && !abort_masked;
         if fatal {
             self.states = [UdmaState::Abort; 2];
         }
+        self.error_logs[direction as usize].get_or_insert(desc);
         if first {
             let error = DeviceError {
                 engine: self.id,

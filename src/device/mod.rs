@@ -14,6 +14,7 @@ mod completion;
 mod engine;
 mod error;
 mod fabric;
+mod interrupts;
 mod lane;
 mod prefetch;
 mod queue_set;

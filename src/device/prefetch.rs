@@ -17,6 +17,8 @@ const MAX_BURST: usize = 64;
 /// The prefetch arbiter of one half.
 #[derive(Default)]
 pub(super) struct Prefetcher {
+    /// Descriptors ever fetched.
+    pub fetched: u64,
     /// Descriptors in the FIFO or on their way to it, all queues.
     pub held: usize,
     /// Bursts on their way.
@@ -118,8 +120,9 @@ impl Engine {
                 Direction::M2s => ErrorBit::M2s(M2sError::PrefetchResponse),
                 Direction::S2m => ErrorBit::S2m(S2mError::PrefetchResponse),
             };
-            self.raise(bit, q, first_slot, at);
+            self.raise(bit, q, first_slot, at, Descriptor::default());
         }
+        self.prefetchers[direction as usize].fetched += u64::from(fetch.count);
         for (n, bytes) in bytes.as_chunks::<DESC_BYTES>().0.iter().enumerate() {
             let desc = Descriptor::from_bytes(*bytes);
             let nth = fetch.first + n as u64;
@@ -151,13 +154,13 @@ impl Engine {
         match direction {
             Direction::M2s => {
                 if wrong_lap {
-                    self.raise(ErrorBit::M2s(M2sError::RingId), q, slot, at);
+                    self.raise(ErrorBit::M2s(M2sError::RingId), q, slot, at, desc);
                 }
                 self.follow_packet(q, slot, at);
             }
             Direction::S2m => {
                 if wrong_lap {
-                    self.raise(ErrorBit::S2m(S2mError::RingId), q, slot, at);
+                    self.raise(ErrorBit::S2m(S2mError::RingId), q, slot, at, desc);
                 }
                 self.count_reserved(desc);
             }
@@ -171,7 +174,8 @@ impl Engine {
         let Some(last) = fifo.back() else {
             return;
         };
-        let len_ctrl = last.desc.len_ctrl();
+        let desc = last.desc;
+        let len_ctrl = desc.len_ctrl();
         let tracked = queue.tracker.accept(len_ctrl);
         let count = fifo.len();
         if tracked.fault == Some(PacketFault::FirstInside) && count >= 2 {
@@ -201,10 +205,10 @@ impl Engine {
                 PacketFault::FirstInside => M2sError::First,
                 PacketFault::TooManyDescriptors { .. } => M2sError::MaxDescCount,
             };
-            self.raise(ErrorBit::M2s(error), q, slot, at);
+            self.raise(ErrorBit::M2s(error), q, slot, at, desc);
         }
         if too_long {
-            self.raise(ErrorBit::M2s(M2sError::PktLenOverflow), q, slot, at);
+            self.raise(ErrorBit::M2s(M2sError::PktLenOverflow), q, slot, at, desc);
         }
     }
 

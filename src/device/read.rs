@@ -21,6 +21,7 @@ struct Source {
     at: Addr,
     len: u32,
     slot: u32,
+    desc: Descriptor,
 }
 
 /// A read burst in flight.
@@ -30,7 +31,8 @@ struct ReadBurst {
     len: u32,
     /// Where its bytes go in the queue's lane.
     lane_offset: u64,
-    /// Ring slot of its descriptor.
+    /// Its descriptor and that one's slot in the ring.
+    desc: Descriptor,
     slot: u32,
     response: Duration,
     /// When its data is at the engine; known once it is sampled.
@@ -60,6 +62,16 @@ pub(super) struct Reader {
 }
 
 impl Reader {
+    /// Forgets the packet being read and the bursts in flight.
+    pub fn drop_work(&mut self) {
+        self.queue = None;
+        self.sources.clear();
+        self.offset = 0;
+        self.first_burst += self.bursts.len() as u64;
+        self.bursts.clear();
+        self.fifo_used = 0;
+    }
+
     /// When the oldest burst's data is there, if that is known yet.
     pub fn oldest_ready_at(&self) -> Option<Instant> {
         self.bursts.front()?.ready_at
@@ -69,7 +81,9 @@ impl Reader {
 impl Engine {
     /// Issues at most one read burst.
     pub(super) fn issue_read(&mut self, cycle: u64, needs: &mut Needs, ctx: &mut Ctx) {
-        if self.states[Direction::M2s as usize] != UdmaState::Normal {
+        // A disabled half starts no packet, but reads the one it is at to its end.
+        let runs = self.states[Direction::M2s as usize] == UdmaState::Normal;
+        if !runs && self.reader.queue.is_none() {
             return;
         }
         if cycle < self.reader.next_cycle {
@@ -111,6 +125,7 @@ impl Engine {
             len,
             lane_offset,
             slot: self.reader.sources[0].slot,
+            desc: self.reader.sources[0].desc,
             response: times.response,
             ready_at: None,
         });
@@ -163,6 +178,7 @@ impl Engine {
             epochs: [queue.rings[0].epoch, queue.rings[1].epoch],
             dmb: false,
             write_barrier: false,
+            interrupt: [false; 2],
             to_write: 0,
             invisible: 0,
             acknowledged_at: now,
@@ -175,14 +191,16 @@ impl Engine {
             let tx = TxDesc::from(prefetched.desc);
             packet.tx_descs += 1;
             dmb |= tx.len_ctrl.dmb();
+            packet.interrupt[0] |= tx.len_ctrl.int_en();
             packet.write_barrier |= tx.write_barrier();
             let source = Source {
                 at: tx.buf_ptr,
                 len: tx.len_ctrl.byte_len(),
                 slot: prefetched.slot,
+                desc: prefetched.desc,
             };
             if !is_plain_copy(prefetched.desc) {
-                refused.get_or_insert((source.slot, source.at));
+                refused.get_or_insert((source.slot, source.at, source.desc));
             }
             packet.to_write = packet.to_write.saturating_add(source.len);
             self.reader.sources.push_back(source);
@@ -194,14 +212,15 @@ impl Engine {
         queue.whole_packets -= 1;
         self.reader.schedulable.set(q, queue.whole_packets > 0);
         self.in_flight.insert(q);
-        if let Some((slot, at)) = refused {
+        if let Some((slot, at, desc)) = refused {
             // No station behind the stream takes the packet: modelled (C) as a stream error. It is
             // dropped, and completes without data.
             self.reader.sources.clear();
             packet.to_write = 0;
             queue.packets.push_back(packet);
             tracing::warn!(engine = %self.id, queue = q, slot, "operation not modelled: only plain copies are");
-            self.raise(ErrorBit::M2s(M2sError::StreamResponse), q as u8, slot, at);
+            let bit = ErrorBit::M2s(M2sError::StreamResponse);
+            self.raise(bit, q as u8, slot, at, desc);
             return;
         }
         if dmb {
@@ -261,12 +280,13 @@ impl Engine {
     /// A read that nothing answers: an AXI error. If it is masked, the data is zeros (C).
     fn refuse_read(&mut self, index: usize, at: Addr) {
         let read = &self.reader.bursts[index];
-        let (queue, slot) = (read.queue, read.slot);
+        let (queue, slot, desc) = (read.queue, read.slot, read.desc);
         let lane = &mut self.queues[usize::from(queue)].lane;
         let (first, rest) = lane.pieces_mut(read.lane_offset, read.len);
         first.fill(0);
         rest.fill(0);
-        self.raise(ErrorBit::M2s(M2sError::DataResponse), queue, slot, at);
+        let bit = ErrorBit::M2s(M2sError::DataResponse);
+        self.raise(bit, queue, slot, at, desc);
     }
 
     fn sampled(&mut self, index: usize, ctx: &mut Ctx) {

@@ -9,7 +9,7 @@ use super::fabric::MAX_BURST_BYTES;
 use super::read::register_window;
 use crate::arch::regs::{Direction, S2mError, UdmaState};
 use crate::config::SowScope;
-use crate::desc::RxDesc;
+use crate::desc::{Descriptor, RxDesc};
 use crate::memory::{AccessError, AccessReason, Effects, PhysicalMemory};
 use crate::sim::{Duration, Instant};
 use crate::units::{Addr, Cycles};
@@ -18,6 +18,7 @@ use crate::units::{Addr, Cycles};
 pub(super) struct RxCursor {
     at: Addr,
     left: u32,
+    desc: Descriptor,
     slot: u32,
 }
 
@@ -26,6 +27,8 @@ pub(super) struct WriteBurst {
     at: Addr,
     pub len: u32,
     lane_offset: u64,
+    /// Its Rx descriptor and that one's slot in the ring.
+    desc: Descriptor,
     slot: u32,
     /// Number of its packet in the queue.
     packet: u64,
@@ -48,9 +51,6 @@ pub(super) struct Writer {
 impl Engine {
     /// Issues at most one write burst, round robin between the queues that have data.
     pub(super) fn issue_write(&mut self, cycle: u64, needs: &mut Needs, ctx: &mut Ctx) {
-        if self.states[Direction::S2m as usize] != UdmaState::Normal {
-            return;
-        }
         if cycle < self.writer.next_cycle {
             needs.cycle(self.writer.next_cycle);
             return;
@@ -103,6 +103,10 @@ impl Engine {
 
     /// Starts on the queue's next Rx descriptor. False if it is not there yet.
     fn take_rx(&mut self, q: usize, needs: &mut Needs, now: Instant) -> bool {
+        // A disabled half fills the descriptors it is at and takes no other.
+        if self.states[Direction::S2m as usize] != UdmaState::Normal {
+            return false;
+        }
         let queue = &mut self.queues[q];
         let fifo = &mut queue.rings[Direction::S2m as usize].fifo;
         match fifo.front() {
@@ -121,10 +125,12 @@ impl Engine {
         queue.rx = Some(RxCursor {
             at: rx.buf1_ptr,
             left: rx.len_ctrl.byte_len(),
+            desc: prefetched.desc,
             slot: prefetched.slot,
         });
         let written = queue.written;
         queue.packets[written].rx_descs += 1;
+        queue.packets[written].interrupt[1] |= rx.len_ctrl.int_en();
         if rx.len_ctrl.strong_order_wr() && self.spec.caps.strong_order_writes {
             self.counters.strong_order_writes += 1;
             let fence = self.queues[q].next_write();
@@ -142,7 +148,7 @@ impl Engine {
         let burst = queue.next_write();
         let Some(rx) = queue.rx.as_mut() else { return };
         let at = rx.at;
-        let slot = rx.slot;
+        let (desc, slot) = (rx.desc, rx.slot);
         rx.at = Addr(rx.at.0.wrapping_add(u64::from(len)));
         rx.left -= len;
         let beats = Self::beats(len);
@@ -167,6 +173,7 @@ impl Engine {
             at,
             len,
             lane_offset,
+            desc,
             slot,
             packet: packet_number,
             response: times.response,
@@ -203,7 +210,7 @@ impl Engine {
         };
         let acknowledged_at = ctx.now + write.response;
         write.acknowledged_at = Some(acknowledged_at);
-        let (at, len, slot) = (write.at, write.len, write.slot);
+        let (at, len, slot, desc) = (write.at, write.len, write.slot, write.desc);
         let (first, rest) = queue.lane.pieces(write.lane_offset, len);
         match write_pieces(ctx.memory, at, first, rest) {
             Ok(Effects::None) => {}
@@ -224,7 +231,10 @@ impl Engine {
                             value: u32::from_le_bytes(value),
                         });
                     }
-                    None => self.raise(ErrorBit::S2m(S2mError::DataResponse), q, slot, at),
+                    None => {
+                        let bit = ErrorBit::S2m(S2mError::DataResponse);
+                        self.raise(bit, q, slot, at, desc);
+                    }
                 }
             }
         }

@@ -38,6 +38,8 @@ pub enum Condition {
         /// Which value.
         value: u32,
     },
+    /// An interrupt is there to be taken.
+    Interrupt,
     /// A point in time.
     Until(Instant),
     /// A sequencer has run to its end.
@@ -141,6 +143,7 @@ impl System {
                 let mut word = [0; 4];
                 self.memory.read(*at, &mut word).is_ok() && u32::from_le_bytes(word) == *value
             }
+            Condition::Interrupt => !self.interrupts.is_empty(),
             Condition::Until(at) => self.now() >= *at,
             Condition::SequencerDone(id) => {
                 (self.sequencers.get(id.0)).is_none_or(|sequencer| sequencer.is_done())

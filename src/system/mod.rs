@@ -19,6 +19,7 @@ use crate::memory::{Effects, PhysicalMemory};
 use crate::sim::{Clock, ComponentId, Duration, EventClass, EventQueue, Instant};
 use crate::units::Cycles;
 use sequencer::Sequencer;
+use std::collections::VecDeque;
 
 /// What can happen in a machine.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +59,18 @@ pub struct EngineStatus {
     pub counters: Counters,
 }
 
+/// An interrupt that a unit sent to the host: one message each time a main group becomes pending. A
+/// message that the host has not taken stands for later ones of its group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interrupt {
+    /// The engine.
+    pub engine: EngineId,
+    /// The main interrupt group.
+    pub group: u8,
+    /// When it was sent.
+    pub at: Instant,
+}
+
 /// One simulated machine.
 pub struct System {
     config: Config,
@@ -77,6 +90,8 @@ pub struct System {
     host_posted_until: Instant,
     sequencers: Vec<Sequencer>,
     observations: Vec<Observation>,
+    /// Interrupts the host has not taken yet.
+    interrupts: VecDeque<Interrupt>,
     /// Reused by every call of an engine.
     outbox: Outbox,
 }
@@ -105,6 +120,7 @@ impl System {
             host_posted_until: Instant::START,
             sequencers: Vec::new(),
             observations: Vec::new(),
+            interrupts: VecDeque::new(),
             outbox: Outbox::default(),
             config,
         })
@@ -173,6 +189,11 @@ impl System {
         &self.observations
     }
 
+    /// Takes the oldest interrupt that has not been taken.
+    pub fn take_interrupt(&mut self) -> Option<Interrupt> {
+        self.interrupts.pop_front()
+    }
+
     /// Lets time pass until a condition holds. It is looked at between instants: everything that
     /// happens at one instant has happened before.
     pub fn run_until(&mut self, until: &Condition, timeout: Duration) -> WaitOutcome {
@@ -235,7 +256,7 @@ impl System {
         if let Some(question) = question {
             let value = self
                 .engines
-                .get(question.engine.0 as usize)
+                .get_mut(question.engine.0 as usize)
                 .map_or(0, |engine| engine.read_register(question.offset));
             self.call_engine(id, |engine, ctx| {
                 engine.answer_register_read(question.burst, value, ctx);
@@ -267,6 +288,16 @@ impl System {
         for (at, event) in self.outbox.events.drain(..) {
             self.events
                 .schedule(at, event.class(), part, Event::Engine(id, event));
+        }
+        for group in self.outbox.interrupts.drain(..) {
+            let is_this = |waiting: &Interrupt| (waiting.engine, waiting.group) == (id, group);
+            if !self.interrupts.iter().any(is_this) {
+                self.interrupts.push_back(Interrupt {
+                    engine: id,
+                    group,
+                    at: self.events.now(),
+                });
+            }
         }
         while let Some(effects) = self.outbox.effects.pop() {
             self.wake_sequencers(effects);

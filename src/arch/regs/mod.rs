@@ -5,6 +5,7 @@
 
 mod error;
 mod field;
+pub mod table;
 
 pub use error::{M2sError, S2mError};
 pub use field::*;
@@ -152,6 +153,8 @@ pub mod queue {
 
 /// Offsets of engine-global registers in the M2S or S2M block.
 pub mod global {
+    /// First of the AXI configuration registers.
+    pub const AXI: u64 = 0x100;
     /// Data bursts: `data_rd_cfg` on M2S, `data_wr_cfg` on S2M.
     pub const DATA_BURST_CFG: u64 = 0x118;
     /// Descriptor bursts, `desc_rd_cfg_3`: most descriptors in one burst `[7:0]`,
@@ -209,6 +212,8 @@ pub mod global {
     pub const S2M_COMP_ACK_TIMEOUT: u64 = 0x38c;
     /// First statistics register.
     pub const STATISTICS: u64 = 0x500;
+    /// Statistics registers.
+    pub const STATISTICS_WORDS: u64 = 8;
     /// First feature register.
     pub const FEATURES: u64 = 0x600;
     /// Version of the DMA.
@@ -246,6 +251,8 @@ pub mod general {
     pub const AXI_ERROR_2: u64 = 0x2b00;
     /// Per-queue AXI attributes.
     pub const AXI_QUEUE: u64 = 0x2c00;
+    /// Interrupt groups of the AXI masters, 0x100 apart.
+    pub const AXI_INTERRUPTS: u64 = 0x2d00;
     /// First spare register; bit 0 clear = completion head reporting on.
     pub const SPARE: u64 = 0x3460;
 }

@@ -1,0 +1,183 @@
+//! The interrupt controller of a unit (`docs/hardware.md`, "Registers"): causes, masks, and the
+//! funnel from the error groups through the main groups to the unit's interrupt.
+//!
+//! Level semantics: a group is *pending* while a cause is set that is not masked. Main group D sums
+//! up the error groups, group A sums up B, C and D; their summary bits follow the level and cannot be
+//! cleared by hand.
+
+use crate::arch::regs::Direction;
+use crate::arch::regs::iofic;
+use crate::arch::regs::table::InterruptGroup;
+
+/// Main group that sums up the others: bit 0 group B, bit 1 group C, bit 2 group D (A).
+pub const GROUP_SUMMARY: usize = 0;
+/// Main group of S2M completions, a bit per queue (A).
+pub const GROUP_RX: usize = 1;
+/// Main group of M2S completions, a bit per queue (A).
+pub const GROUP_TX: usize = 2;
+/// Main group of everything else: bit 8 M2S errors, bit 9 S2M errors (A).
+pub const GROUP_MISC: usize = 3;
+const MISC_M2S_ERRORS: u32 = 1 << 8;
+const MISC_S2M_ERRORS: u32 = 1 << 9;
+
+/// Control bits of a group (A).
+const CLEAR_ON_READ: u32 = 1 << 0;
+const AUTO_MASK: u32 = 1 << 1;
+const AUTO_CLEAR: u32 = 1 << 2;
+
+const MAIN_GROUPS: usize = 16;
+
+#[derive(Clone, Copy)]
+struct Group {
+    cause: u32,
+    mask: u32,
+    control: u32,
+    abort_mask: u32,
+}
+
+impl Group {
+    /// Everything masked, nothing pending.
+    const RESET: Group = Group {
+        cause: 0,
+        mask: u32::MAX,
+        control: 0,
+        abort_mask: 0,
+    };
+
+    fn pending(&self) -> u32 {
+        self.cause & !self.mask
+    }
+}
+
+/// The interrupt controller of one unit.
+pub(super) struct Interrupts {
+    main: [Group; MAIN_GROUPS],
+    errors: [Group; 2],
+    /// Main groups whose interrupt has been sent and that have been pending since.
+    sent: [bool; MAIN_GROUPS],
+    /// Whether anything changed since [`Interrupts::take`] was called.
+    changed: bool,
+}
+
+impl Default for Interrupts {
+    fn default() -> Self {
+        Interrupts {
+            main: [Group::RESET; MAIN_GROUPS],
+            errors: [Group::RESET; 2],
+            sent: [false; MAIN_GROUPS],
+            changed: false,
+        }
+    }
+}
+
+impl Interrupts {
+    fn group_mut(&mut self, group: InterruptGroup) -> &mut Group {
+        match group {
+            InterruptGroup::Main(n) => &mut self.main[usize::from(n) % MAIN_GROUPS],
+            InterruptGroup::Errors(direction) => &mut self.errors[direction as usize],
+        }
+    }
+
+    /// Sets an error's cause; returns whether its group masks the abort.
+    pub fn set_error(&mut self, direction: Direction, mask: u32) -> bool {
+        self.changed = true;
+        let group = &mut self.errors[direction as usize];
+        group.cause |= mask;
+        group.abort_mask & mask != 0
+    }
+
+    /// Error causes of one half.
+    pub fn error_causes(&self, direction: Direction) -> u32 {
+        self.errors[direction as usize].cause
+    }
+
+    /// A packet of queue `q` that asked for an interrupt is complete.
+    pub fn set_completion(&mut self, direction: Direction, q: usize) {
+        let group = match direction {
+            Direction::M2s => GROUP_TX,
+            Direction::S2m => GROUP_RX,
+        };
+        self.main[group].cause |= 1 << q;
+        self.changed = true;
+    }
+
+    /// Reads a register of a group.
+    pub fn read(&mut self, group: InterruptGroup, offset: u64) -> u32 {
+        self.sum_up();
+        let group = self.group_mut(group);
+        match offset {
+            iofic::CAUSE => {
+                let cause = group.cause;
+                if group.control & CLEAR_ON_READ != 0 {
+                    group.cause = 0;
+                }
+                cause
+            }
+            iofic::MASK => group.mask,
+            iofic::STATUS => group.pending(),
+            iofic::CONTROL => group.control,
+            iofic::ABORT_MASK => group.abort_mask,
+            _ => 0,
+        }
+    }
+
+    /// Writes a register of a group.
+    pub fn write(&mut self, group: InterruptGroup, offset: u64, value: u32) {
+        self.changed = true;
+        let group = self.group_mut(group);
+        match offset {
+            // Write 0 clears, write 1 has no effect.
+            iofic::CAUSE => group.cause &= value,
+            iofic::CAUSE_SET => group.cause |= value,
+            iofic::MASK => group.mask = value,
+            // Write 0 unmasks, write 1 has no effect.
+            iofic::MASK_CLEAR => group.mask &= value,
+            iofic::CONTROL => group.control = value,
+            iofic::ABORT_MASK => group.abort_mask = value,
+            _ => {}
+        }
+    }
+
+    /// Summary bits follow the groups they sum up.
+    fn sum_up(&mut self) {
+        let pending = |group: &Group| group.pending() != 0;
+        let set =
+            |cause: &mut u32, bit: u32, on: bool| *cause = *cause & !bit | if on { bit } else { 0 };
+        let [m2s, s2m] = [pending(&self.errors[0]), pending(&self.errors[1])];
+        set(&mut self.main[GROUP_MISC].cause, MISC_M2S_ERRORS, m2s);
+        set(&mut self.main[GROUP_MISC].cause, MISC_S2M_ERRORS, s2m);
+        for (bit, group) in [(1, GROUP_RX), (2, GROUP_TX), (4, GROUP_MISC)] {
+            let on = pending(&self.main[group]);
+            set(&mut self.main[GROUP_SUMMARY].cause, bit, on);
+        }
+    }
+
+    /// The main groups that have become pending since the last call: each sends one interrupt.
+    /// Auto-mask and auto-clear act on it.
+    pub fn take(&mut self) -> impl Iterator<Item = u8> {
+        let mut fired = [false; MAIN_GROUPS];
+        if std::mem::take(&mut self.changed) {
+            self.fire(&mut fired);
+        }
+        (0..MAIN_GROUPS as u8).filter(move |n| fired[usize::from(*n)])
+    }
+
+    fn fire(&mut self, fired: &mut [bool; MAIN_GROUPS]) {
+        self.sum_up();
+        for (n, group) in self.main.iter_mut().enumerate() {
+            let pending = group.pending();
+            fired[n] = pending != 0 && !self.sent[n];
+            self.sent[n] = pending != 0;
+            if !fired[n] {
+                continue;
+            }
+            if group.control & AUTO_MASK != 0 {
+                group.mask |= pending;
+            }
+            if group.control & AUTO_CLEAR != 0 {
+                group.cause &= !pending;
+            }
+            self.sent[n] = group.pending() != 0;
+        }
+    }
+}
