@@ -1,6 +1,6 @@
 //! Logs of the command line: to standard error, so that the answer stays clean.
 
-use std::io;
+use std::io::{self, IsTerminal};
 use tracing_subscriber::EnvFilter;
 
 /// Starts logging at the level of `-v` and `-q`, unless `RUST_LOG` says otherwise.
@@ -17,6 +17,7 @@ pub fn start(verbose: u8, quiet: bool) {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
         .without_time()
         .init();
 }

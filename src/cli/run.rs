@@ -84,7 +84,7 @@ impl Bar {
         }
         let bar = self.bar.get_or_insert_with(|| {
             let style = ProgressStyle::with_template("{spinner} {elapsed} {msg}");
-            let bar = ProgressBar::new_spinner();
+            let bar = ProgressBar::new_spinner().with_elapsed(self.started.elapsed());
             bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
         });
         let us = progress.now.as_ns_f64() / 1e3;

@@ -296,22 +296,24 @@ impl HostSide {
 
     /// Where the Rx ring of a queue, as it lies in `memory`, lets the queue write.
     pub fn writes_of(&self, engine: EngineId, queue: u8, memory: &PhysicalMemory) -> Vec<Region> {
-        let ring = self
-            .queues
-            .get(&(engine, queue))
-            .and_then(|q| self.prings.get(&q.rx));
+        let queue = self.queues.get(&(engine, queue));
+        let ring = queue.and_then(|queue| self.prings.get(&queue.rx));
         let bytes = ring.and_then(|ring| memory.slice(ring.base()?, ring.size_bytes()).ok());
         let descriptors = bytes.unwrap_or(&[]).as_chunks::<DESC_BYTES>().0;
-        let written = descriptors
+        let mut regions: Vec<Region> = Vec::new();
+        for bytes in descriptors
             .iter()
-            .filter(|bytes| **bytes != [0; DESC_BYTES]);
-        written
-            .map(|bytes| RxDesc::from(Descriptor::from_bytes(*bytes)))
-            .map(|rx| Region {
-                at: rx.buf1_ptr,
-                bytes: u64::from(rx.len_ctrl.byte_len()),
-            })
-            .collect()
+            .filter(|bytes| **bytes != [0; DESC_BYTES])
+        {
+            let rx = RxDesc::from(Descriptor::from_bytes(*bytes));
+            let (at, bytes) = (rx.buf1_ptr, u64::from(rx.len_ctrl.byte_len()));
+            match regions.last_mut() {
+                // The chunks of one transfer are one region.
+                Some(last) if last.at.checked_add(last.bytes) == Some(at) => last.bytes += bytes,
+                _ => regions.push(Region { at, bytes }),
+            }
+        }
+        regions
     }
 }
 

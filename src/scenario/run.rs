@@ -113,7 +113,12 @@ impl Run<'_> {
     /// Does the steps in order. Returns why it did not get to the end, if so.
     fn steps(&mut self) -> Option<String> {
         for step in &self.plan.steps {
-            tracing::info!(step = step.call, detail = step.detail, now = %self.system.cycles(), "step");
+            tracing::info!(
+                cycle = self.system.cycles().0,
+                "{} {}",
+                step.call,
+                step.detail
+            );
             let (began, before) = (self.system.now(), self.system.counters());
             let done = self.act(&step.action);
             self.record(step, began, &before);

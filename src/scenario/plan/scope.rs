@@ -13,6 +13,10 @@ use crate::sim::Clock;
 use crate::units::{Addr, Bytes};
 use std::collections::BTreeMap;
 
+/// Most bytes that a run may hold outside of the machine's memory: observations, which are kept for
+/// the expectations, and what sequencers write.
+const MAX_HELD_BYTES: u64 = 1 << 30;
+
 pub(super) struct Scope<'a> {
     pub document: &'a Document,
     pub spec: &'static ArchSpec,
@@ -27,6 +31,8 @@ pub(super) struct Scope<'a> {
     /// Sizes of what is observed, by name.
     pub observations: BTreeMap<String, u64>,
     pub sequencers: Vec<String>,
+    /// Bytes that the run will hold outside of the machine's memory.
+    held: u64,
     /// Labels, each with the index of the `[[step]]` that has it.
     pub labels: BTreeMap<String, usize>,
     /// Whether every step so far could be tried. If not, what later steps find missing may be
@@ -53,6 +59,7 @@ impl<'a> Scope<'a> {
             prings: BTreeMap::new(),
             observations: BTreeMap::new(),
             sequencers: Vec::new(),
+            held: 0,
             labels: BTreeMap::new(),
             trying: true,
             scratch,
@@ -120,6 +127,18 @@ impl<'a> Scope<'a> {
         let mut cells = vec![0; region.bytes as usize];
         let read = self.scratch.read(region.at, &mut cells);
         read.map_err(|error| self.report(mark, error.to_string()))
+    }
+
+    /// Sets bytes aside that the run holds outside of the machine's memory.
+    pub fn hold(&mut self, mark: &Mark, bytes: u64) -> Result<(), Reported> {
+        self.held = self.held.saturating_add(bytes);
+        if self.held <= MAX_HELD_BYTES {
+            return Ok(());
+        }
+        let most = Bytes(MAX_HELD_BYTES);
+        let message =
+            format!("what is observed, and written by sequencers, is more than {most} in all");
+        Err(self.report(mark, message))
     }
 
     pub fn semaphore(&self, cell: &At<Cell>, window: Window) -> Result<Addr, Reported> {

@@ -9,9 +9,6 @@ use crate::arch::regs::Direction;
 use crate::system::SequencerOp;
 use crate::units::Cycles;
 
-/// Most bytes that one write of a sequencer may hold: its program is held in memory.
-const MAX_WRITE_BYTES: u64 = 1 << 20;
-
 /// A program with the place each operation came from.
 pub(super) struct PlannedSequencer {
     pub name: String,
@@ -146,10 +143,7 @@ fn operations(
         }
         SequencerOpDecl::Write { at, size, fill } => {
             let (region, fill) = steps::content(scope, at, size.as_ref(), fill)?;
-            if region.bytes > MAX_WRITE_BYTES {
-                let message = format!("a sequencer writes at most {MAX_WRITE_BYTES} bytes at once");
-                return Err(scope.report(&op.mark, message));
-            }
+            scope.hold(&op.mark, region.bytes)?;
             let mut bytes = vec![0; region.bytes as usize];
             fill.bytes(scope.seed).next(&mut bytes);
             let at = region.at;

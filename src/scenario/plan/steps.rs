@@ -21,9 +21,6 @@ use crate::units::Bytes;
 /// How long a wait may take when it does not say.
 const DEFAULT_TIMEOUT: Duration = Duration::from_ns(10_000_000);
 
-/// Most bytes of one observation: they are kept until the expectations are checked.
-const MAX_OBSERVED_BYTES: u64 = 64 << 20;
-
 /// A step with the place it came from.
 pub(super) struct PlannedStep {
     pub step: Step,
@@ -437,13 +434,7 @@ pub(super) fn observation(
     size: Option<&At<Bytes>>,
 ) -> Result<Region, Reported> {
     let region = scope.region(at, size)?;
-    if region.bytes > MAX_OBSERVED_BYTES {
-        let message = format!(
-            "at most {} can be observed at once",
-            Bytes(MAX_OBSERVED_BYTES)
-        );
-        return Err(scope.report(&at.mark, message));
-    }
+    scope.hold(&at.mark, region.bytes)?;
     scope.readable(&at.mark, &region)?;
     if scope
         .observations
