@@ -34,6 +34,7 @@ mod len_ctrl;
 mod meta_ctrl;
 mod op;
 mod packet;
+mod reduce_packet;
 mod template;
 mod transpose;
 
@@ -52,6 +53,10 @@ pub use op::{
     StridingSplitWord, TransposeWord,
 };
 pub use packet::{Packet, PacketFault, PacketTracker, Packets, Tracked, packets};
+pub use reduce_packet::{
+    CCE_GRANULE_BYTES, CceConstant, CceError, CceInfo, CcePacket, KbinOp, MAX_CCE_SOURCES,
+    build_cce_packet, same_cce_class,
+};
 pub use template::{TemplatePtr, TemplatePtrError};
 pub use transpose::{
     MAX_TRANSPOSE_ELEMENT_BYTES, Permutation, TRANSPOSE_FLUSH_OFFSET, TransposeDims,

@@ -151,7 +151,7 @@ op_word! {
         pub sub_op: CceType,
         /// Without a meaning.
         pub reserved_3: bool,
-        /// Set by the builders, meaning unknown.
+        /// Round the result stochastically: modelled (C).
         pub flag: bool,
         /// Without a meaning.
         pub reserved_5: bool,
@@ -181,7 +181,7 @@ op_word! {
         pub sub_op: CceType,
         /// Without a meaning.
         pub reserved_3: bool,
-        /// Set by the builders, meaning unknown.
+        /// Round the result stochastically: modelled (C).
         pub flag: bool,
         /// Compare with a constant too; forces the out type.
         pub use_constant: bool,
@@ -209,7 +209,7 @@ op_word! {
         pub sub_op: CceType,
         /// Without a meaning.
         pub reserved_3: bool,
-        /// Set by the builders, meaning unknown.
+        /// Round the result stochastically: modelled (C).
         pub flag: bool,
         /// Without a meaning.
         pub reserved_5: bool,

@@ -6,6 +6,7 @@
 //! the vring into a pair of [`Pring`]s, ring the doorbells of a [`QueuePair`].
 
 mod bus;
+mod cce;
 mod cells;
 mod dump;
 mod edits;

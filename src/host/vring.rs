@@ -3,8 +3,8 @@
 use super::pages::{PagesError, VringPages};
 use crate::arch::Arch;
 use crate::desc::{
-    BarrierMode, BuildError, CopyFlags, CopyPacketError, Descriptor, MAX_DESC_BYTES, RingId,
-    TemplatePtr, build_copy,
+    BarrierMode, BuildError, CceError, CopyFlags, CopyPacketError, Descriptor, MAX_DESC_BYTES,
+    RingId, TemplatePtr, build_copy,
 };
 use crate::units::Addr;
 
@@ -88,6 +88,16 @@ pub enum VringError {
         vring: String,
         /// Why.
         source: CopyPacketError,
+    },
+    /// A compute packet was refused.
+    #[error("Failed to add CCE {op} packet to vring {vring}: {source}")]
+    Cce {
+        /// Name of the vring.
+        vring: String,
+        /// Operation asked for.
+        op: u32,
+        /// Why.
+        source: CceError,
     },
     /// A symbolic address in a vring that is no template.
     #[error("vring {vring}: {at} is a symbol of variable {var_id}, and the vring is no template")]

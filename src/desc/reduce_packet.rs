@@ -1,0 +1,833 @@
+//! The builder of compute packets: ADD, MIN, MAX and FMA over up to 32 sources (`docs/hardware.md`,
+//! "Op words", "Data types").
+//!
+//! Shape of a packet on the Tx ring, modelled (C), each line there if the packet needs it:
+//!
+//! * a meta descriptor with the seed of stochastic rounding, in `meta2`;
+//! * a meta descriptor [`MetaOp::ExtendedReplication`] with the number of destinations in the value
+//!   of `meta1`: the result is written so many times, one behind the other, into the Rx descriptors;
+//! * a meta descriptor [`MetaOp::Constant`] with the constant of MIN/MAX in `meta2`;
+//! * for each source, FMA's meta descriptor ([`MetaOp::ComboMember`], selectors in `meta1`, scale in
+//!   `meta2`), then one data descriptor with the op word; the last source's word has `last`.
+//!
+//! Each destination is one Rx descriptor.
+
+use super::build::check_gates;
+use super::copy_packet::check_packet_limits;
+use super::op::{AddWord, CceType, FmaWord, MinMaxWord, OpWord};
+use super::{
+    BarrierMode, BuildError, BuiltPacket, ComputeMetaWord, DType, FmaSelector, LenCtrl, MetaOp,
+    OperandWord, PacketLimitError, RingId, RxDesc, TxDesc, TxMetaDesc,
+};
+use crate::arch::Arch;
+use crate::units::Addr;
+
+/// Most sources of a reduction.
+pub const MAX_CCE_SOURCES: usize = 32;
+
+/// A reduction's packets are a multiple of this many bytes.
+pub const CCE_GRANULE_BYTES: u64 = 32;
+
+/// Operation of the compiler's own numbering.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum KbinOp {
+    /// Copy.
+    Copy = 0,
+    /// Fused multiply and add.
+    Fma = 1,
+    /// Sum.
+    Add = 2,
+    /// Minimum.
+    Min = 3,
+    /// Maximum.
+    Max = 4,
+    /// Transpose.
+    Transpose = 5,
+}
+
+impl KbinOp {
+    /// The compute operation it is; `None` for a copy and a transpose.
+    pub const fn cce_type(self) -> Option<CceType> {
+        match self {
+            KbinOp::Fma => Some(CceType::Fma),
+            KbinOp::Add => Some(CceType::Add),
+            KbinOp::Min => Some(CceType::Min),
+            KbinOp::Max => Some(CceType::Max),
+            KbinOp::Copy | KbinOp::Transpose => None,
+        }
+    }
+}
+
+/// What MIN and MAX compare with beside their sources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CceConstant {
+    /// Its type.
+    pub dtype: DType,
+    /// Its value, in the low bytes.
+    pub bits: u32,
+}
+
+/// What an operation needs beside its sources.
+#[derive(Clone, Copy, Debug)]
+pub struct CceInfo<'a> {
+    /// FMA: one scale per source.
+    pub scales: &'a [f32],
+    /// FMA: type of the scales; must be fp32.
+    pub scale_dtype: DType,
+    /// FMA: which operands are multiplied and added.
+    pub selectors: [FmaSelector; 3],
+    /// MIN and MAX: a constant.
+    pub constant: Option<CceConstant>,
+}
+
+impl<'a> CceInfo<'a> {
+    /// `acc = source * scale + acc`, an fp32 scale per source.
+    pub fn scaled(scales: &'a [f32]) -> CceInfo<'a> {
+        let default = OperandWord::new();
+        CceInfo {
+            scales,
+            scale_dtype: DType::Fp32,
+            selectors: [default.a(), default.b(), default.c()],
+            constant: None,
+        }
+    }
+
+    /// Compares with a constant.
+    pub fn constant(constant: CceConstant) -> CceInfo<'a> {
+        CceInfo {
+            constant: Some(constant),
+            ..CceInfo::scaled(&[])
+        }
+    }
+}
+
+/// A reduction.
+#[derive(Clone, Debug)]
+pub struct CcePacket<'a> {
+    /// Sources, 1 to 32, of `elements` elements each.
+    pub sources: &'a [Addr],
+    /// Where the result goes; more than one from V3 on.
+    pub destinations: &'a [Addr],
+    /// Elements of a source.
+    pub elements: u32,
+    /// Type read.
+    pub in_dtype: DType,
+    /// Type accumulated in.
+    pub acc_dtype: DType,
+    /// Type written. FMA has no place for it and writes the type it reads.
+    pub out_dtype: DType,
+    /// Needed by FMA and by a constant.
+    pub cce_info: Option<CceInfo<'a>>,
+    /// DMB goes on the first Tx descriptor, a write barrier on the last, SOW on the last Rx one.
+    pub barrier: BarrierMode,
+    /// Round the result stochastically.
+    pub stochastic_rounding: bool,
+    /// Seed the queue's generator first.
+    pub seed: Option<u32>,
+}
+
+impl<'a> CcePacket<'a> {
+    /// A reduction that reads, accumulates and writes one type.
+    pub fn new(
+        sources: &'a [Addr],
+        destinations: &'a [Addr],
+        elements: u32,
+        dtype: DType,
+    ) -> CcePacket<'a> {
+        CcePacket {
+            sources,
+            destinations,
+            elements,
+            in_dtype: dtype,
+            acc_dtype: dtype,
+            out_dtype: dtype,
+            cce_info: None,
+            barrier: BarrierMode::None,
+            stochastic_rounding: false,
+            seed: None,
+        }
+    }
+}
+
+/// Why a reduction was not built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CceError {
+    /// Several destinations on V2.
+    #[error("CCE replication not supported for v1/v2 archs")]
+    Replication,
+    /// An operation that is no reduction.
+    #[error("unsupported op! ({0})")]
+    Op(u32),
+    /// Too few or too many sources.
+    #[error("{0} sources; a reduction takes 1 to {MAX_CCE_SOURCES}")]
+    Sources(usize),
+    /// Nowhere to write.
+    #[error("no destination")]
+    NoDestination,
+    /// FMA without its information.
+    #[error("cce_info is missing; FMA needs it")]
+    NoInfo,
+    /// A scale that is not fp32.
+    #[error("a scale of type {}; it must be fp32", .0.name())]
+    ScaleDtype(DType),
+    /// Not one scale per source.
+    #[error("{scales} scales for {sources} sources; FMA needs one for each")]
+    Scales {
+        /// Scales given.
+        scales: usize,
+        /// Sources given.
+        sources: usize,
+    },
+    /// A selector without a meaning.
+    #[error("{0} is not an FMA operand selector; the selectors are 0 to 2")]
+    Selector(u8),
+    /// A constant for an operation that takes none.
+    #[error("a constant for CCE type {0}; only MIN and MAX take one")]
+    Constant(u8),
+    /// A type that has no size in reductions.
+    #[error("{} cannot be reduced", .0.name())]
+    Unsized(DType),
+    /// In and out types of different classes.
+    #[error(
+        "in dtype {} and out dtype {}: both must be of int32, uint32, fp32, fp32r, or neither",
+        .in_dtype.name(), .out_dtype.name()
+    )]
+    Class {
+        /// Type read.
+        in_dtype: DType,
+        /// Type written.
+        out_dtype: DType,
+    },
+    /// FMA cannot convert.
+    #[error("FMA writes the type it reads, {}; out dtype {} needs another op", .in_dtype.name(), .out_dtype.name())]
+    FmaOut {
+        /// Type read.
+        in_dtype: DType,
+        /// Type that was to be written.
+        out_dtype: DType,
+    },
+    /// Too few or too many elements.
+    #[error("{elements} elements; {arch} takes 1 to {limit} in a CCE packet")]
+    Elements {
+        /// Generation of the device.
+        arch: Arch,
+        /// Elements asked for.
+        elements: u32,
+        /// Most elements.
+        limit: u32,
+    },
+    /// A size that is no multiple of 32 bytes.
+    #[error("a source of {0} bytes; it must be a multiple of {CCE_GRANULE_BYTES}")]
+    Granule(u64),
+    /// Too many descriptors.
+    #[error(transparent)]
+    Limit(#[from] PacketLimitError),
+    /// The generation cannot do it.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+}
+
+/// Whether in and out type of a reduction go together.
+pub const fn same_cce_class(a: DType, b: DType) -> bool {
+    const fn wide(dtype: DType) -> bool {
+        matches!(dtype.code(), 8..=11)
+    }
+    wide(a) == wide(b)
+}
+
+/// Builds a reduction. The descriptors' ring id is `ring`, meta descriptors included: it is what the
+/// sources call their index.
+///
+/// # Errors
+/// [`CceError`] for what `arch` or the operation does not take.
+pub fn build_cce_packet(
+    arch: Arch,
+    op: CceType,
+    packet: &CcePacket,
+    ring: RingId,
+) -> Result<BuiltPacket, CceError> {
+    let builder = Builder::check(arch, op, packet, ring)?;
+    let mut built = BuiltPacket::default();
+    builder.push_tx(&mut built)?;
+    builder.push_rx(&mut built)?;
+    built.delimit();
+    // A write barrier is in the last op word already.
+    if packet.barrier != BarrierMode::WriteBarrier {
+        built.set_barrier(packet.barrier);
+    }
+    Ok(built)
+}
+
+struct Builder<'p> {
+    op: CceType,
+    packet: &'p CcePacket<'p>,
+    ring: RingId,
+    types: Types,
+    source_bytes: u32,
+    out_bytes: u32,
+}
+
+/// Types as they go into the op words.
+#[derive(Clone, Copy)]
+struct Types {
+    in_dtype: DType,
+    acc_dtype: DType,
+    out_dtype: DType,
+}
+
+impl<'p> Builder<'p> {
+    fn check(
+        arch: Arch,
+        op: CceType,
+        packet: &'p CcePacket<'p>,
+        ring: RingId,
+    ) -> Result<Builder<'p>, CceError> {
+        check_gates(arch, packet.barrier, false)?;
+        let min_max = matches!(op, CceType::Min | CceType::Max);
+        if !min_max && !matches!(op, CceType::Add | CceType::Fma) {
+            return Err(CceError::Op(op.into_bits().into()));
+        }
+        let sources = packet.sources.len();
+        if !(1..=MAX_CCE_SOURCES).contains(&sources) {
+            return Err(CceError::Sources(sources));
+        }
+        match packet.destinations.len() {
+            0 => return Err(CceError::NoDestination),
+            1 => {}
+            _ if arch.spec().caps.cce_replication => {}
+            _ => return Err(CceError::Replication),
+        }
+        let constant = packet.cce_info.and_then(|info| info.constant);
+        if constant.is_some() && !min_max {
+            return Err(CceError::Constant(op.into_bits()));
+        }
+        if op == CceType::Fma {
+            Self::check_fma(packet)?;
+        }
+        let (in_dtype, out_dtype) = (packet.in_dtype, packet.out_dtype);
+        let sized = |dtype: DType| dtype.reduce_bytes().ok_or(CceError::Unsized(dtype));
+        let (in_size, out_size) = (sized(in_dtype)?, sized(out_dtype)?);
+        if !same_cce_class(in_dtype, out_dtype) {
+            return Err(CceError::Class {
+                in_dtype,
+                out_dtype,
+            });
+        }
+        let (elements, limit) = (packet.elements, arch.spec().limits.cce_elements_per_packet);
+        if !(1..=limit).contains(&elements) {
+            return Err(CceError::Elements {
+                arch,
+                elements,
+                limit,
+            });
+        }
+        let source_bytes = elements * in_size;
+        if !u64::from(source_bytes).is_multiple_of(CCE_GRANULE_BYTES) {
+            return Err(CceError::Granule(source_bytes.into()));
+        }
+        let metas = usize::from(packet.seed.is_some())
+            + usize::from(packet.destinations.len() > 1)
+            + usize::from(constant.is_some())
+            + if op == CceType::Fma { sources } else { 0 };
+        let rx_count = packet.destinations.len() as u64;
+        check_packet_limits(arch, (sources + metas) as u64, rx_count)?;
+        Ok(Builder {
+            op,
+            packet,
+            ring,
+            types: Self::types(op, packet),
+            source_bytes,
+            out_bytes: elements * out_size,
+        })
+    }
+
+    fn check_fma(packet: &CcePacket) -> Result<(), CceError> {
+        let info = packet.cce_info.ok_or(CceError::NoInfo)?;
+        if info.scale_dtype != DType::Fp32 {
+            return Err(CceError::ScaleDtype(info.scale_dtype));
+        }
+        let (scales, sources) = (info.scales.len(), packet.sources.len());
+        if scales != sources {
+            return Err(CceError::Scales { scales, sources });
+        }
+        for selector in info.selectors {
+            if let FmaSelector::Reserved(raw) = selector {
+                return Err(CceError::Selector(raw));
+            }
+        }
+        let (in_dtype, out_dtype) = (packet.in_dtype, packet.out_dtype);
+        if in_dtype != out_dtype {
+            return Err(CceError::FmaOut {
+                in_dtype,
+                out_dtype,
+            });
+        }
+        Ok(())
+    }
+
+    /// One source of one-byte elements that leave as they came travels as uint16.
+    fn types(op: CceType, packet: &CcePacket) -> Types {
+        let plain = op != CceType::Fma && packet.cce_info.and_then(|info| info.constant).is_none();
+        let same = packet.in_dtype == packet.out_dtype;
+        if plain && same && packet.sources.len() == 1 && packet.in_dtype.bytes() == 1 {
+            let lane = DType::Uint16;
+            return Types {
+                in_dtype: lane,
+                acc_dtype: lane,
+                out_dtype: lane,
+            };
+        }
+        Types {
+            in_dtype: packet.in_dtype,
+            acc_dtype: packet.acc_dtype,
+            out_dtype: packet.out_dtype,
+        }
+    }
+
+    fn push_tx(&self, built: &mut BuiltPacket) -> Result<(), CceError> {
+        let none = OperandWord::from_bits(0);
+        let constant = self.packet.cce_info.and_then(|info| info.constant);
+        if let Some(seed) = self.packet.seed {
+            self.push_meta(built, MetaOp::SeedInit, none, seed);
+        }
+        let copies = self.packet.destinations.len() as u32;
+        if copies > 1 {
+            let operands = none.with_value(copies);
+            self.push_meta(built, MetaOp::ExtendedReplication, operands, 0);
+        }
+        if let Some(constant) = constant {
+            let op = MetaOp::Constant(constant.dtype);
+            self.push_meta(built, op, none, constant.bits);
+        }
+        let last = self.packet.sources.len() - 1;
+        for (index, at) in self.packet.sources.iter().enumerate() {
+            if let (CceType::Fma, Some(info)) = (self.op, &self.packet.cce_info) {
+                let [a, b, c] = info.selectors;
+                let operands = none
+                    .with_value(self.source_bytes)
+                    .with_a(a)
+                    .with_b(b)
+                    .with_c(c);
+                let scale = info.scales.get(index).copied().unwrap_or_default();
+                self.push_meta(built, MetaOp::ComboMember, operands, scale.to_bits());
+            }
+            let tx = TxDesc {
+                len_ctrl: self.len_ctrl(self.source_bytes)?,
+                meta_ctrl: self.word(index == last, constant).encode(),
+                buf_ptr: *at,
+            };
+            built.tx.push(tx.into());
+        }
+        Ok(())
+    }
+
+    fn push_rx(&self, built: &mut BuiltPacket) -> Result<(), CceError> {
+        for at in self.packet.destinations {
+            let rx = RxDesc {
+                len_ctrl: self.len_ctrl(self.out_bytes)?,
+                buf2_ptr_lo: 0,
+                buf1_ptr: *at,
+            };
+            built.rx.push(rx.into());
+        }
+        Ok(())
+    }
+
+    fn len_ctrl(&self, bytes: u32) -> Result<LenCtrl, CceError> {
+        let len_ctrl = LenCtrl::new().with_ring_id(self.ring).with_byte_len(bytes);
+        Ok(len_ctrl.map_err(BuildError::from)?)
+    }
+
+    /// A meta descriptor; more descriptors follow every one of them.
+    fn push_meta(&self, built: &mut BuiltPacket, op: MetaOp, operands: OperandWord, meta2: u32) {
+        let word = ComputeMetaWord {
+            op,
+            more_follow: true,
+        };
+        let meta = TxMetaDesc {
+            len_ctrl: LenCtrl::new().with_meta(true).with_ring_id(self.ring),
+            meta_ctrl: super::MetaCtrl::from_bits(word.encode()),
+            meta1: operands.into_bits(),
+            meta2,
+        };
+        built.tx.push(meta.into());
+    }
+
+    /// Op word of a source.
+    fn word(&self, last: bool, constant: Option<CceConstant>) -> OpWord {
+        let Types {
+            in_dtype,
+            acc_dtype,
+            out_dtype,
+        } = self.types;
+        let barrier = last && self.packet.barrier == BarrierMode::WriteBarrier;
+        let flag = self.packet.stochastic_rounding;
+        match self.op {
+            CceType::Fma => OpWord::Fma(
+                FmaWord::new()
+                    .with_flag(flag)
+                    .with_barrier(barrier)
+                    .with_last(last)
+                    .with_in_dtype(Some(in_dtype))
+                    .with_scale_dtype(Some(DType::Fp32))
+                    .with_acc_dtype(Some(acc_dtype)),
+            ),
+            CceType::Min | CceType::Max => OpWord::MinMax(
+                MinMaxWord::new()
+                    .with_sub_op(self.op)
+                    .with_flag(flag)
+                    .with_use_constant(constant.is_some())
+                    .with_op_type(constant.map_or(0, |constant| constant.dtype.code() & 7))
+                    .with_barrier(barrier)
+                    .with_last(last)
+                    .with_in_dtype(Some(in_dtype))
+                    .with_out_dtype(Some(out_dtype))
+                    .with_acc_dtype(Some(acc_dtype)),
+            ),
+            _ => OpWord::Add(
+                AddWord::new()
+                    .with_flag(flag)
+                    .with_barrier(barrier)
+                    .with_last(last)
+                    .with_in_dtype(Some(in_dtype))
+                    .with_out_dtype(Some(out_dtype))
+                    .with_acc_dtype(Some(acc_dtype)),
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::desc::{Descriptor, packets};
+    use proptest::prelude::*;
+
+    const A: Addr = Addr(0x1000);
+    const B: Addr = Addr(0x2000);
+    const OUT: Addr = Addr(0x3000);
+
+    fn build(arch: Arch, op: CceType, packet: &CcePacket) -> Result<BuiltPacket, CceError> {
+        build_cce_packet(arch, op, packet, RingId::FIRST_LAP)
+    }
+
+    fn words(descs: &[Descriptor]) -> Vec<[u32; 4]> {
+        descs.iter().map(|desc| desc.words).collect()
+    }
+
+    #[test]
+    fn golden_add() {
+        let (sources, destinations) = ([A, B], [OUT]);
+        let mut packet = CcePacket::new(&sources, &destinations, 64, DType::Bfloat16);
+        packet.acc_dtype = DType::Fp32;
+        let built = build(Arch::V2, CceType::Add, &packet).unwrap();
+        assert_eq!(
+            words(&built.tx),
+            [
+                [0x8500_0080, 0x020a_6600, 0x1000, 0],
+                [0x0900_0080, 0x020a_6680, 0x2000, 0],
+            ]
+        );
+        assert_eq!(words(&built.rx), [[0x0100_0080, 0, 0x3000, 0]]);
+    }
+
+    #[test]
+    fn golden_fma() {
+        let (sources, destinations) = ([A, B], [OUT]);
+        let mut packet = CcePacket::new(&sources, &destinations, 8, DType::Fp32);
+        packet.cce_info = Some(CceInfo::scaled(&[1.0, -0.5]));
+        packet.barrier = BarrierMode::StrongOrder;
+        let built = build(Arch::V3, CceType::Fma, &packet).unwrap();
+        assert_eq!(
+            words(&built.tx),
+            [
+                [0x8580_0000, 0x4400_0000, 0x0900_0020, 0x3f80_0000],
+                [0x8100_0020, 0x021a_aa01, 0x1000, 0],
+                [0x8180_0000, 0x4400_0000, 0x0900_0020, 0xbf00_0000],
+                [0x0900_0020, 0x021a_aa81, 0x2000, 0],
+            ]
+        );
+        assert_eq!(words(&built.rx), [[0x2100_0020, 0, 0x3000, 0]]);
+    }
+
+    #[test]
+    fn golden_max_with_constant() {
+        let (sources, destinations) = ([A], [OUT]);
+        let mut packet = CcePacket::new(&sources, &destinations, 16, DType::Fp32);
+        packet.cce_info = Some(CceInfo::constant(CceConstant {
+            dtype: DType::Fp32,
+            bits: 0,
+        }));
+        packet.barrier = BarrierMode::WriteBarrier;
+        let built = build(Arch::V3, CceType::Max, &packet).unwrap();
+        assert_eq!(
+            words(&built.tx),
+            [
+                [0x8580_0000, 0x46a0_0000, 0, 0],
+                [0x0900_0040, 0x022a_aae2, 0x1000, 0],
+            ]
+        );
+    }
+
+    #[test]
+    fn golden_seed_and_replication() {
+        let (sources, destinations) = ([A], [OUT, B]);
+        let mut packet = CcePacket::new(&sources, &destinations, 16, DType::Int32);
+        packet.seed = Some(0x1234_5678);
+        packet.stochastic_rounding = true;
+        packet.barrier = BarrierMode::Dmb;
+        let built = build(Arch::V4, CceType::Add, &packet).unwrap();
+        assert_eq!(
+            words(&built.tx),
+            [
+                [0xc580_0000, 0x4600_0000, 0, 0x1234_5678],
+                [0x8180_0000, 0x44a0_0000, 2, 0],
+                [0x0900_0040, 0x0208_8890, 0x1000, 0],
+            ]
+        );
+        assert_eq!(
+            words(&built.rx),
+            [[0x0100_0040, 0, 0x3000, 0], [0x0100_0040, 0, 0x2000, 0]]
+        );
+    }
+
+    #[test]
+    fn one_byte_elements_that_leave_as_they_came_travel_as_uint16() {
+        let (one, two, destinations) = ([A], [A, B], [OUT]);
+        let word = |sources: &[Addr], op| {
+            let packet = CcePacket::new(sources, &destinations, 32, DType::Uint8);
+            build(Arch::V3, op, &packet).unwrap().tx[0].words[1]
+        };
+        assert_eq!(word(&one, CceType::Add), 0x0205_5580);
+        assert_eq!(word(&two, CceType::Add), 0x0203_3300);
+    }
+
+    #[test]
+    fn sources_are_1_to_32() {
+        let destinations = [OUT];
+        for (count, fits) in [(0, false), (1, true), (32, true), (33, false)] {
+            let sources = vec![A; count];
+            let packet = CcePacket::new(&sources, &destinations, 8, DType::Fp32);
+            let built = build(Arch::V2, CceType::Min, &packet);
+            assert_eq!(built.is_ok(), fits, "{count}");
+            if !fits {
+                assert_eq!(built, Err(CceError::Sources(count)));
+            }
+        }
+        // 32 scaled sources and the replication: the most descriptors a V3 packet takes.
+        let (sources, scales) = ([A; 32], [0.5; 32]);
+        let mut packet = CcePacket::new(&sources, &[OUT, B], 8, DType::Fp32);
+        packet.cce_info = Some(CceInfo::scaled(&scales));
+        assert_eq!(build(Arch::V3, CceType::Fma, &packet).unwrap().tx.len(), 65);
+        packet.seed = Some(1);
+        assert!(matches!(
+            build(Arch::V3, CceType::Fma, &packet),
+            Err(CceError::Limit(_))
+        ));
+    }
+
+    #[test]
+    fn several_destinations_need_v3() {
+        let (sources, destinations) = ([A], [OUT, B]);
+        let packet = CcePacket::new(&sources, &destinations, 8, DType::Fp32);
+        let refused = build(Arch::V2, CceType::Add, &packet).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "CCE replication not supported for v1/v2 archs"
+        );
+        assert!(build(Arch::V3, CceType::Add, &packet).is_ok());
+        let many = [OUT; 61];
+        let packet = CcePacket::new(&sources, &many, 8, DType::Fp32);
+        assert!(matches!(
+            build(Arch::V3, CceType::Add, &packet),
+            Err(CceError::Limit(PacketLimitError {
+                ring: "Rx",
+                count: 61,
+                limit: 60,
+                ..
+            }))
+        ));
+        let none = CcePacket::new(&sources, &[], 8, DType::Fp32);
+        assert_eq!(
+            build(Arch::V3, CceType::Add, &none),
+            Err(CceError::NoDestination)
+        );
+    }
+
+    #[test]
+    fn sizes() {
+        let (sources, destinations) = ([A], [OUT]);
+        let size = |arch, elements, dtype| {
+            build(
+                arch,
+                CceType::Add,
+                &CcePacket::new(&sources, &destinations, elements, dtype),
+            )
+            .map(|_| ())
+        };
+        for (arch, limit) in [(Arch::V2, 1024), (Arch::V3, 2048), (Arch::V4, 2048)] {
+            assert_eq!(size(arch, limit, DType::Fp32), Ok(()));
+            for elements in [0, limit + 1, u32::MAX] {
+                let refused = Err(CceError::Elements {
+                    arch,
+                    elements,
+                    limit,
+                });
+                assert_eq!(size(arch, elements, DType::Fp32), refused);
+            }
+        }
+        assert_eq!(size(Arch::V3, 8, DType::Fp32), Ok(()));
+        assert_eq!(size(Arch::V3, 7, DType::Fp32), Err(CceError::Granule(28)));
+        assert_eq!(
+            size(Arch::V3, 8, DType::Bfloat16),
+            Err(CceError::Granule(16))
+        );
+        assert_eq!(size(Arch::V3, 16, DType::Bfloat16), Ok(()));
+        assert_eq!(
+            size(Arch::V3, 8, DType::Fp32r),
+            Err(CceError::Unsized(DType::Fp32r))
+        );
+    }
+
+    #[test]
+    fn types_of_one_class() {
+        let (sources, destinations) = ([A], [OUT]);
+        for in_dtype in DType::all().filter(|dtype| *dtype != DType::Fp32r) {
+            for out_dtype in DType::all().filter(|dtype| *dtype != DType::Fp32r) {
+                let mut packet = CcePacket::new(&sources, &destinations, 32, in_dtype);
+                packet.out_dtype = out_dtype;
+                let wide = |dtype: DType| (8..=11).contains(&dtype.code());
+                let built = build(Arch::V3, CceType::Add, &packet);
+                assert_eq!(built.is_ok(), wide(in_dtype) == wide(out_dtype));
+            }
+        }
+        let mut packet = CcePacket::new(&sources, &destinations, 32, DType::Fp32);
+        packet.out_dtype = DType::Bfloat16;
+        assert_eq!(
+            build(Arch::V3, CceType::Add, &packet)
+                .unwrap_err()
+                .to_string(),
+            "in dtype fp32 and out dtype bfloat16: both must be of int32, uint32, fp32, fp32r, or neither"
+        );
+    }
+
+    #[test]
+    fn what_fma_insists_on() {
+        let (sources, destinations) = ([A, B], [OUT]);
+        let mut packet = CcePacket::new(&sources, &destinations, 16, DType::Bfloat16);
+        let mut refused = |info, out_dtype| {
+            packet.cce_info = info;
+            packet.out_dtype = out_dtype;
+            build(Arch::V3, CceType::Fma, &packet).unwrap_err()
+        };
+        let good = CceInfo::scaled(&[1.0, 2.0]);
+        assert_eq!(refused(None, DType::Bfloat16), CceError::NoInfo);
+        let info = CceInfo {
+            scale_dtype: DType::Bfloat16,
+            ..good
+        };
+        assert_eq!(
+            refused(Some(info), DType::Bfloat16).to_string(),
+            "a scale of type bfloat16; it must be fp32"
+        );
+        let info = CceInfo {
+            scales: &[1.0],
+            ..good
+        };
+        assert_eq!(
+            refused(Some(info), DType::Bfloat16),
+            CceError::Scales {
+                scales: 1,
+                sources: 2
+            }
+        );
+        let info = CceInfo {
+            selectors: [FmaSelector::Reserved(3); 3],
+            ..good
+        };
+        assert_eq!(refused(Some(info), DType::Bfloat16), CceError::Selector(3));
+        assert!(matches!(
+            refused(Some(good), DType::Fp16),
+            CceError::FmaOut { .. }
+        ));
+        let constant = CceConstant {
+            dtype: DType::Bfloat16,
+            bits: 0,
+        };
+        let info = CceInfo {
+            constant: Some(constant),
+            ..good
+        };
+        assert_eq!(refused(Some(info), DType::Bfloat16), CceError::Constant(1));
+    }
+
+    #[test]
+    fn other_operations_are_refused() {
+        let (sources, destinations) = ([A], [OUT]);
+        let packet = CcePacket::new(&sources, &destinations, 8, DType::Fp32);
+        for (op, code) in [
+            (CceType::Ext, 4),
+            (CceType::Gce, 5),
+            (CceType::Reserved(7), 7),
+        ] {
+            assert_eq!(build(Arch::V3, op, &packet), Err(CceError::Op(code)));
+        }
+        assert_eq!(CceError::Op(5).to_string(), "unsupported op! (5)");
+        let kbin: Vec<_> = [
+            KbinOp::Copy,
+            KbinOp::Fma,
+            KbinOp::Add,
+            KbinOp::Min,
+            KbinOp::Max,
+            KbinOp::Transpose,
+        ]
+        .map(|op| op.cce_type().map(CceType::into_bits))
+        .into();
+        assert_eq!(kbin, [None, Some(1), Some(0), Some(3), Some(2), None]);
+    }
+
+    proptest! {
+        #[test]
+        fn every_packet_is_one_packet(
+            sources in 1usize..=32,
+            destinations in 1usize..8,
+            op in 0u8..4,
+            seed: Option<u32>,
+            constant: bool,
+            barrier in 0u32..4,
+        ) {
+            let op = CceType::from_bits(op);
+            let (sources, destinations) = (vec![A; sources], vec![OUT; destinations]);
+            let scales = vec![1.5; sources.len()];
+            let mut packet = CcePacket::new(&sources, &destinations, 32, DType::Fp16);
+            packet.seed = seed;
+            packet.barrier = BarrierMode::try_from(barrier).unwrap();
+            if op == CceType::Fma {
+                packet.cce_info = Some(CceInfo::scaled(&scales));
+            } else if constant && op != CceType::Add {
+                packet.cce_info = Some(CceInfo::constant(CceConstant { dtype: DType::Fp16, bits: 7 }));
+            }
+            let Ok(built) = build(Arch::V3, op, &packet) else {
+                // Only the longest FMA with everything on top is too long.
+                prop_assert!(op == CceType::Fma && sources.len() == 32);
+                return Ok(());
+            };
+            let found: Vec<_> = packets(&built.tx, 65).collect();
+            prop_assert_eq!(found.len(), 1);
+            prop_assert_eq!(&found[0].faults, &vec![]);
+            prop_assert_eq!(found[0].dmb(), packet.barrier == BarrierMode::Dmb);
+            prop_assert_eq!(found[0].write_barrier(), packet.barrier == BarrierMode::WriteBarrier);
+            prop_assert_eq!(found[0].data().count(), sources.len());
+            prop_assert_eq!(built.tx_bytes(), 64 * sources.len() as u64);
+            prop_assert_eq!(built.rx_bytes(), 64 * destinations.len() as u64);
+            let lasts: Vec<bool> = found[0].data().map(|tx| match OpWord::decode(tx.meta_ctrl) {
+                OpWord::Add(word) => word.last(),
+                OpWord::MinMax(word) => word.last(),
+                OpWord::Fma(word) => word.last(),
+                other => panic!("{other:?}"),
+            }).collect();
+            prop_assert!(lasts.iter().enumerate().all(|(index, last)| *last == (index + 1 == lasts.len())));
+        }
+    }
+}
