@@ -63,6 +63,21 @@ fn config_and_seed_override_the_scenario() {
     );
 }
 
+/// Files in a scenario, the config too, are relative to it.
+#[test]
+fn a_config_file_beside_the_scenario_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = fs::read_to_string("traces/quickstart.toml").unwrap();
+    let text = text.replace("config = \"cayman\"", "config = \"slow.toml\"");
+    let path = folder.path().join("scenario.toml");
+    fs::write(&path, text).unwrap();
+    let config = fs::read_to_string("sim-configs/sunda.toml").unwrap();
+    let config = config.replace("udma = \"850MHz\"", "udma = \"800MHz\"");
+    fs::write(folder.path().join("slow.toml"), config).unwrap();
+    let run = run(&[path.to_str().unwrap()]).success();
+    assert!(stdout(&run).contains(" cycles at 800 MHz"));
+}
+
 /// Runs the quickstart with something replaced.
 fn run_changed(from: &str, to: &str) -> OutputAssert {
     let text = fs::read_to_string("traces/quickstart.toml").unwrap();

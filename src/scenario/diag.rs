@@ -154,11 +154,12 @@ impl Document {
         format!("{}:{line}", self.path.display())
     }
 
-    /// An error with everything recorded, which is then forgotten; `Ok` if there was nothing.
-    pub fn verdict(&self) -> Result<(), ScenarioError> {
+    /// What came of a pass over the document: the result if nothing was recorded, else everything
+    /// recorded, which is then forgotten.
+    pub fn conclude<T>(&self, result: Result<T, Reported>) -> Result<T, ScenarioError> {
         let problems = self.problems.take();
-        if problems.is_empty() {
-            return Ok(());
+        if let (Ok(value), true) = (result, problems.is_empty()) {
+            return Ok(value);
         }
         let diagnostic = |(offset, key, message)| {
             let (line, column) = self.line_column(offset);
@@ -198,8 +199,8 @@ mod tests {
         document.report(&mark(3, "later"), "two");
         document.report(&mark(0, "early"), "one");
         document.report(&mark(3, "later again"), "two");
-        let text = document.verdict().unwrap_err().to_string();
+        let text = document.conclude(Ok(())).unwrap_err().to_string();
         assert_eq!(text, "x.toml:1:1: early: one\nx.toml:2:1: later: two");
-        assert!(document.verdict().is_ok());
+        assert!(document.conclude(Ok(())).is_ok());
     }
 }

@@ -321,3 +321,86 @@ impl FromValue for HashText {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(fill: &Fill, bytes: usize) -> Vec<u8> {
+        let mut out = vec![0; bytes];
+        fill.bytes(5).next(&mut out);
+        out
+    }
+
+    #[test]
+    fn contents_are_what_they_are_called() {
+        assert_eq!(all(&Fill::Byte(7), 3), [7, 7, 7]);
+        let counter = Fill::Counter(u32::MAX);
+        assert_eq!(all(&counter, 9), [255, 255, 255, 255, 0, 0, 0, 0, 1]);
+        let bytes = Fill::Bytes([1, 2].as_slice().into());
+        assert_eq!(all(&bytes, 3), [1, 2, 0]);
+        let random = |name: &str| Fill::Random {
+            stream: name.to_string(),
+        };
+        assert_ne!(all(&random("a"), 16), all(&random("b"), 16));
+        assert_eq!(all(&random("a"), 16), all(&random("a"), 16));
+    }
+
+    /// A content is the same in whatever pieces it is asked for.
+    #[test]
+    fn pieces_make_up_the_whole() {
+        let whole = CHUNK + 1000;
+        for fill in [
+            Fill::Byte(3),
+            Fill::Counter(9),
+            Fill::Bytes((0..=255).collect()),
+            Fill::Random {
+                stream: "x".to_string(),
+            },
+        ] {
+            let expected = all(&fill, whole);
+            let mut stream = fill.bytes(5);
+            let mut pieces = Vec::new();
+            for (offset, bytes) in chunks(whole as u64) {
+                assert_eq!(offset as usize, pieces.len());
+                let mut piece = vec![0; bytes];
+                stream.next(&mut piece);
+                pieces.extend(piece);
+            }
+            assert_eq!(pieces, expected);
+            let word = fill.read(5, CHUNK as u64 + 8, 4);
+            assert_eq!(word, expected[CHUNK + 8..CHUNK + 12]);
+        }
+    }
+
+    #[test]
+    fn chunks_cover_every_byte_once() {
+        assert_eq!(chunks(0).count(), 0);
+        assert_eq!(chunks(1).collect::<Vec<_>>(), [(0, 1)]);
+        let two: Vec<_> = chunks(CHUNK as u64 + 1).collect();
+        assert_eq!(two, [(0, CHUNK), (CHUNK as u64, 1)]);
+    }
+
+    #[test]
+    fn array_elements_are_little_endian_and_in_range() {
+        let element = |dtype, text: &str| {
+            let value = DeValue::parse(text).unwrap();
+            super::element(dtype, value.get_ref())
+        };
+        assert_eq!(element("u16", "0x1234"), Ok(vec![0x34, 0x12]));
+        assert_eq!(element("i8", "-1"), Ok(vec![0xff]));
+        assert_eq!(element("f32", "1.5"), Ok(vec![0, 0, 0xc0, 0x3f]));
+        assert_eq!(element("f32", "-2"), Ok(vec![0, 0, 0, 0xc0]));
+        assert_eq!(element("u64", "18446744073709551615"), Ok(vec![255; 8]));
+        for (dtype, text) in [
+            ("u8", "256"),
+            ("i8", "128"),
+            ("u32", "-1"),
+            ("u32", "1.0"),
+            ("f32", "16777217"),
+            ("f32", "true"),
+        ] {
+            assert!(element(dtype, text).is_err(), "{dtype} {text}");
+        }
+    }
+}

@@ -133,6 +133,9 @@ impl Report {
                 line.push_str(&format!(" x{}", step.times));
             }
             line.push_str(&format!("  {}", step.detail));
+            if step.times > 1 {
+                line.push_str(", ...");
+            }
             if let Some(label) = &step.label {
                 line.push_str(&format!("  [{label}]"));
             }

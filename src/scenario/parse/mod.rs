@@ -22,10 +22,8 @@ pub(super) fn parse(document: &Document) -> Result<Ast, ScenarioError> {
     for error in &errors {
         document.report_span(error.span(), error.message());
     }
-    document.verdict()?;
-    let ast = read(&Reader::root(document, table.get_ref()));
-    document.verdict()?;
-    ast.map_err(|Reported| ScenarioError::Invalid(Vec::new()))
+    document.conclude(Ok(()))?;
+    document.conclude(read(&Reader::root(document, table.get_ref())))
 }
 
 fn read(root: &Reader<'_>) -> Result<Ast, Reported> {

@@ -161,9 +161,7 @@ pub(super) fn resolve(
     config: Config,
     seed: u64,
 ) -> Result<Plan, ScenarioError> {
-    let plan = build(document, ast, config, seed);
-    document.verdict()?;
-    plan.map_err(|Reported| ScenarioError::Invalid(Vec::new()))
+    document.conclude(build(document, ast, config, seed))
 }
 
 fn build(document: &Document, ast: &Ast, config: Config, seed: u64) -> Result<Plan, Reported> {

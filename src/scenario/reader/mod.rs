@@ -232,7 +232,7 @@ mod tests {
         let document = Document::new(Path::new("t.toml"), text.to_string());
         let table = DeTable::parse(document.text()).unwrap();
         read(&Reader::root(&document, table.get_ref()));
-        match document.verdict() {
+        match document.conclude(Ok(())) {
             Ok(()) => String::new(),
             Err(error) => error.to_string(),
         }

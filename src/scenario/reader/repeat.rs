@@ -168,7 +168,7 @@ mod tests {
             })
             .collect();
         assert_eq!(names, ["0/1", "0/2", "1/1", "1/2"]);
-        assert!(document.verdict().is_ok());
+        assert!(document.conclude(Ok(())).is_ok());
     }
 
     #[test]
