@@ -37,6 +37,7 @@ mod packet;
 mod reduce_packet;
 mod template;
 mod transpose;
+mod transpose_packet;
 
 pub use build::{BarrierMode, BuildError, CopyFlags, InvalidBarrierMode, build_copy};
 pub use compute_meta::{ComputeMetaWord, FmaSelector, MetaOp, OperandWord};
@@ -61,4 +62,8 @@ pub use template::{TemplatePtr, TemplatePtrError};
 pub use transpose::{
     MAX_TRANSPOSE_ELEMENT_BYTES, Permutation, TRANSPOSE_FLUSH_OFFSET, TransposeDims,
     TransposeTarget,
+};
+pub use transpose_packet::{
+    MAX_TRANSPOSE_BYTES, TRANSPOSE_ALIGN_BYTES, TRANSPOSE_TILE_ROWS, TransposeError,
+    TransposePacket, build_transpose_packet,
 };

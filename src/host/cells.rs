@@ -2,8 +2,28 @@
 //! (`docs/hardware.md`, "Address map").
 
 use super::vring::{Vring, VringError};
-use crate::arch::EventBlock;
+use crate::arch::{Arch, EngineId, EventBlock};
 use crate::desc::BarrierMode;
+use crate::units::Addr;
+
+/// Offset in a partition of the word that a semaphore increment from the State Buffer reads.
+const SB_INCREMENT_OFFSET: u64 = 229_372;
+
+/// Partition that goes with an engine, by the low four bits of its number. Modelled (C): the runtime's
+/// table is not public; this one spreads the engines evenly.
+const ENGINE_PARTITION: [u64; 16] = [
+    0, 8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112, 120,
+];
+
+/// The State Buffer word that [`Vring::add_desc_semaphore_inc_from_sb`] copies to the semaphore: the
+/// host writes the increment there first. `None` if the device has no such NeuronCore.
+pub fn sb_increment_word(arch: Arch, core: u32, engine: EngineId) -> Option<Addr> {
+    let map = &arch.spec().map;
+    let base = map.tpb.get(core as usize)?;
+    let partition = ENGINE_PARTITION[(engine.0 & 15) as usize];
+    let offset = partition * map.state_buffer.stride + SB_INCREMENT_OFFSET;
+    Some(Addr(base.0 + offset))
+}
 
 /// What happens to an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +98,37 @@ impl Vring {
         self.add_desc_transfer_with_barrier(map.event_set, dst, EventBlock::CELL_BYTES, barrier)
     }
 
+    /// Appends the 4-byte copy that increments a semaphore by the word that lies at the end of a
+    /// State Buffer partition of NeuronCore `core`, ordered as the runtime orders it (V3 only). Which
+    /// partition depends on the engine: see [`sb_increment_word`].
+    ///
+    /// # Errors
+    /// [`VringError`]; the vring is then as it was.
+    pub fn add_desc_semaphore_inc_from_sb(
+        &mut self,
+        core: u32,
+        engine: EngineId,
+        block: u32,
+        semaphore: u32,
+    ) -> Result<(), VringError> {
+        if !self.arch.spec().caps.semaphore_inc_from_sb {
+            return Err(VringError::SemaphoreFromSb {
+                vring: self.name.clone(),
+                arch: self.arch,
+            });
+        }
+        let map = &self.arch.spec().map;
+        let src = sb_increment_word(self.arch, core, engine).ok_or_else(|| VringError::NoCore {
+            vring: self.name.clone(),
+            core,
+            last: map.tpb.len() as u32 - 1,
+        })?;
+        let dst = map
+            .semaphore(block, EventBlock::SEM_INC, semaphore)
+            .ok_or_else(|| self.no_cell("semaphore", block, semaphore))?;
+        self.add_desc_transfer(src, dst, EventBlock::CELL_BYTES)
+    }
+
     fn no_cell(&self, cell: &'static str, block: u32, index: u32) -> VringError {
         VringError::NoCell {
             vring: self.name.clone(),
@@ -93,7 +144,6 @@ impl Vring {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arch::Arch;
     use crate::desc::{RxDesc, TxDesc};
 
     fn pairs(vring: &Vring) -> Vec<(TxDesc, RxDesc)> {
@@ -158,5 +208,37 @@ mod tests {
             ));
         }
         assert_eq!(vring.tx().used_desc_count(), 0);
+    }
+
+    #[test]
+    fn an_increment_from_the_state_buffer_is_v3_only() {
+        for arch in [Arch::V2, Arch::V4] {
+            let mut vring = Vring::new(arch, "v").unwrap();
+            let refused = vring.add_desc_semaphore_inc_from_sb(0, EngineId(0), 0, 0);
+            assert!(
+                matches!(refused, Err(VringError::SemaphoreFromSb { .. })),
+                "{arch}"
+            );
+        }
+        let mut vring = Vring::new(Arch::V3, "v").unwrap();
+        vring
+            .add_desc_semaphore_inc_from_sb(1, EngineId(19), 1, 2)
+            .unwrap();
+        let (tx, rx) = pairs(&vring)[0];
+        // Partition 24 of the second core: its base + (24 << 18) + 229372.
+        assert_eq!(tx.buf_ptr, Addr(0x30_0000_0000 + 0x60_0000 + 0x3_7ffc));
+        assert_eq!(rx.buf1_ptr, Addr(0x30_0000_0000 + 0x8_0270_0000 + 0x1808));
+        assert_eq!(tx.len_ctrl.byte_len(), 4);
+        let refused = vring.add_desc_semaphore_inc_from_sb(8, EngineId(0), 0, 0);
+        assert!(matches!(
+            refused,
+            Err(VringError::NoCore {
+                core: 8,
+                last: 7,
+                ..
+            })
+        ));
+        let refused = vring.add_desc_semaphore_inc_from_sb(0, EngineId(0), 0, 256);
+        assert!(matches!(refused, Err(VringError::NoCell { .. })));
     }
 }

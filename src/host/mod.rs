@@ -17,12 +17,14 @@ mod pages;
 mod pring;
 mod queue;
 mod set;
+mod template;
 #[cfg(test)]
 mod test_bus;
+mod transpose;
 mod vring;
 
 pub use bus::{Bus, BusError, BusReason};
-pub use cells::EventAction;
+pub use cells::{EventAction, sb_increment_word};
 pub use dump::{DumpError, PAD_BYTES, pad_scratch};
 pub use edits::EditError;
 pub use marker::{CompletionMarker, MARKER};
@@ -32,4 +34,5 @@ pub use pages::{MAX_VRING_DESCS, PAGE_DESCS, PagesError, VringPages};
 pub use pring::{Pring, PringError, PringType};
 pub use queue::{QueueError, QueueOptions, QueuePair};
 pub use set::{MAX_SET_VRINGS, VringSet, VringSetError};
+pub use template::{MemRefTable, TemplateError, Tensor, TensorSet};
 pub use vring::{Vring, VringError};

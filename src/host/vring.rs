@@ -4,7 +4,7 @@ use super::pages::{PagesError, VringPages};
 use crate::arch::Arch;
 use crate::desc::{
     BarrierMode, BuildError, CceError, CopyFlags, CopyPacketError, Descriptor, MAX_DESC_BYTES,
-    RingId, TemplatePtr, build_copy,
+    RingId, TemplatePtr, TransposeError, build_copy,
 };
 use crate::units::Addr;
 
@@ -81,6 +81,14 @@ pub enum VringError {
         /// Last block of the device.
         last_block: u32,
     },
+    /// A semaphore increment from the State Buffer on a generation without it.
+    #[error("vring {vring}: semaphore_inc_from_sb needs v3; this device is {arch}")]
+    SemaphoreFromSb {
+        /// Name of the vring.
+        vring: String,
+        /// Generation of the device.
+        arch: Arch,
+    },
     /// A copy packet was refused.
     #[error("Failed to build packet for vring {vring}: {source}")]
     Packet {
@@ -98,6 +106,30 @@ pub enum VringError {
         op: u32,
         /// Why.
         source: CceError,
+    },
+    /// A transpose was refused.
+    #[error("Failed to add transpose packet to vring {vring}: {source}")]
+    Transpose {
+        /// Name of the vring.
+        vring: String,
+        /// Why.
+        source: TransposeError,
+    },
+    /// A transpose flush on a generation without it.
+    #[error("vring {vring}: v2 arch does not support transpose flush")]
+    TransposeFlush {
+        /// Name of the vring.
+        vring: String,
+    },
+    /// No such NeuronCore.
+    #[error("vring {vring}: there is no NeuronCore {core}; the device has 0 to {last}")]
+    NoCore {
+        /// Name of the vring.
+        vring: String,
+        /// Core asked for.
+        core: u32,
+        /// Last core of the device.
+        last: u32,
     },
     /// A symbolic address in a vring that is no template.
     #[error("vring {vring}: {at} is a symbol of variable {var_id}, and the vring is no template")]
