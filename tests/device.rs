@@ -4,7 +4,8 @@ mod common;
 
 use common::{MS, Program, Rig, pattern};
 use udma_sim::arch::regs::{
-    self, ChangeState, Direction, QueueSwCtrl, UdmaState, UdmaStateReg, general, global, iofic,
+    self, ChangeState, DescPrefCfg3, Direction, DwrrCfg, OutstandingM2s, QueueSwCtrl,
+    RateLimitCfg1, RateLimitMask, RateLimiterCfg, UdmaState, UdmaStateReg, general, global, iofic,
     queue,
 };
 use udma_sim::arch::{Arch, EngineId, UDMA_UNIT_BYTES};
@@ -153,13 +154,14 @@ fn state(rig: &mut Rig, direction: Direction) -> [UdmaState; 2] {
     [state.desc_pref(), state.data()]
 }
 
-fn command(rig: &mut Rig, command: ChangeState) {
+fn command(rig: &mut Rig, direction: Direction, command: ChangeState) {
+    let register = direction.global_reg(global::CHANGE_STATE);
+    rig.reg(0, register, command.into_bits());
+}
+
+fn command_both(rig: &mut Rig, change: ChangeState) {
     for direction in Direction::ALL {
-        rig.reg(
-            0,
-            direction.global_reg(global::CHANGE_STATE),
-            command.into_bits(),
-        );
+        command(rig, direction, change);
     }
 }
 
@@ -179,9 +181,9 @@ fn an_aborted_engine_recovers() {
             assert_eq!(state(&mut rig, direction), [UdmaState::Abort; 2]);
         }
         // Normal alone does not lift an abort.
-        command(&mut rig, ChangeState::new().with_normal(true));
+        command_both(&mut rig, ChangeState::new().with_normal(true));
         assert_eq!(state(&mut rig, Direction::M2s), [UdmaState::Abort; 2]);
-        command(&mut rig, ChangeState::new().with_dis(true));
+        command_both(&mut rig, ChangeState::new().with_dis(true));
         assert_eq!(state(&mut rig, Direction::M2s), [UdmaState::Idle; 2]);
         rig.reg(0, ERROR_GROUPS + iofic::GROUP_BYTES + iofic::CAUSE, 0);
         let reset = QueueSwCtrl::new().with_rst_q(true).into_bits();
@@ -236,7 +238,7 @@ fn disable_drains_and_enable_goes_on() {
     let done = rig.system.counters().packets;
     assert!((1..8).contains(&done), "{done}");
     assert_eq!(rig.system.counters().bytes_written, done * 65536);
-    command(&mut rig, ChangeState::new().with_normal(true));
+    command_both(&mut rig, ChangeState::new().with_normal(true));
     rig.idle();
     assert_eq!(rig.system.counters().packets, 8);
     assert!(rig.peek(far, data.len()) == data);
@@ -277,4 +279,228 @@ fn a_full_v3_device_comes_up_and_idles_at_no_cost() {
     };
     assert!(waiters.is_empty());
     assert!(rig.system.now() - before < Duration::from_ns(1_000));
+}
+
+/// Packets each of four backlogged queues has completed after `ns` nanoseconds, with packets of the
+/// given lengths.
+fn shares(rig: &mut Rig, lens: [u32; 4], ns: u64) -> [u32; 4] {
+    let arch = rig.arch;
+    for q in 0..4u8 {
+        let mut program = Program::default();
+        for _ in 0..1024 {
+            program.copy(arch, SRC, DST, lens[usize::from(q)], BarrierMode::None);
+        }
+        rig.start(0, q, &program);
+    }
+    rig.wait(Condition::Until(rig.system.now() + Duration::from_ns(ns)));
+    // Stop, let the packets in flight drain, then read.
+    command(rig, Direction::M2s, ChangeState::new().with_dis(true));
+    rig.wait(Condition::Idle);
+    [0, 1, 2, 3].map(|q| {
+        let packets = Direction::M2s.queue_reg(q, queue::M2S_TX_PKT);
+        rig.read_reg(0, packets)
+    })
+}
+
+#[test]
+fn round_robin_gives_each_queue_the_same() {
+    for arch in Arch::ALL {
+        let mut rig = Rig::new(arch);
+        let got = shares(&mut rig, [2048; 4], 40_000);
+        assert!(got[0] > 50, "{got:?}");
+        assert!(
+            got.iter().all(|n| n.abs_diff(got[0]) <= 1),
+            "{arch} {got:?}"
+        );
+    }
+}
+
+#[test]
+fn deficit_round_robin_follows_the_weights() {
+    let arch = Arch::V3;
+    for (packets, lens) in [
+        (false, [2048u32; 4]),
+        (false, [512, 1024, 2048, 4096]),
+        (true, [512, 1024, 2048, 4096]),
+    ] {
+        let mut rig = Rig::new(arch);
+        let mode = DwrrCfg::new().with_en_dwrr(true).with_pkt_mode_en(packets);
+        rig.reg(
+            0,
+            Direction::M2s.global_reg(global::M2S_DWRR),
+            mode.into_bits(),
+        );
+        for (q, weight) in [16u32, 32, 48, 64].into_iter().enumerate() {
+            rig.reg(
+                0,
+                Direction::M2s.queue_reg(q as u8, queue::M2S_DWRR_CFG_3),
+                weight,
+            );
+        }
+        let got = shares(&mut rig, lens, 60_000);
+        // By bytes, or by packets: 1 : 2 : 3 : 4.
+        let units: Vec<f64> = (0..4)
+            .map(|q| f64::from(got[q]) * if packets { 1.0 } else { f64::from(lens[q]) })
+            .collect();
+        let total: f64 = units.iter().sum();
+        for (q, part) in [0.1, 0.2, 0.3, 0.4].into_iter().enumerate() {
+            let share = units[q] / total;
+            assert!(
+                (share - part).abs() < 0.04,
+                "{packets} {lens:?} {got:?}: queue {q} {share}"
+            );
+        }
+    }
+}
+
+/// Strict classes exist on V4; elsewhere the field does nothing.
+#[test]
+fn qos_classes_go_first_on_v4() {
+    for arch in Arch::ALL {
+        let mut rig = Rig::new(arch);
+        rig.reg(0, Direction::M2s.queue_reg(2, queue::M2S_DWRR_CFG_2), 3);
+        let got = shares(&mut rig, [4096; 4], 30_000);
+        if arch == Arch::V4 {
+            assert!(got[2] > 4 * (got[0] + got[1] + got[3]).max(1), "{got:?}");
+        } else {
+            assert!(
+                got.iter().all(|n| n.abs_diff(got[0]) <= 1),
+                "{arch} {got:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_rate_limiter_holds_its_queue_to_its_rate() {
+    let arch = Arch::V3;
+    let mut rig = Rig::new(arch);
+    // Every 10 cycles of 850 MHz 160 bits: 2 bytes a cycle, 1.7 GB/s.
+    rig.reg(
+        0,
+        Direction::M2s.global_reg(global::M2S_RATE_LIMITER),
+        RateLimiterCfg::new().with_short_cycle_size(10).into_bits(),
+    );
+    let word = |offset| Direction::M2s.queue_reg(1, queue::M2S_RATE_LIMIT) + offset;
+    rig.reg(0, word(regs::rate_limit::TOKEN_SIZE_2), 160);
+    rig.reg(
+        0,
+        word(regs::rate_limit::CFG_1),
+        RateLimitCfg1::new()
+            .with_max_burst_size(4096)
+            .with_en(true)
+            .into_bits(),
+    );
+    let limited = |rig: &mut Rig| {
+        let before = rig.system.counters();
+        let got = shares(rig, [2048; 4], 400_000);
+        assert!(rig.system.counters().packets > before.packets);
+        (u64::from(got[1]) * 2048, u64::from(got[0]) * 2048)
+    };
+    // At reset the limiter is masked.
+    let (free, _) = limited(&mut rig);
+    assert_eq!(free, 1024 * 2048);
+    let mut rig = {
+        let mut rig = Rig::new(arch);
+        rig.reg(
+            0,
+            Direction::M2s.global_reg(global::M2S_RATE_LIMITER),
+            RateLimiterCfg::new().with_short_cycle_size(10).into_bits(),
+        );
+        rig.reg(0, word(regs::rate_limit::TOKEN_SIZE_2), 160);
+        rig.reg(
+            0,
+            word(regs::rate_limit::CFG_1),
+            RateLimitCfg1::new()
+                .with_max_burst_size(4096)
+                .with_en(true)
+                .into_bits(),
+        );
+        rig
+    };
+    rig.mask = RateLimitMask::new()
+        .with_internal_pause_dmb(false)
+        .with_internal_rate_limiter(false);
+    let (held, other) = limited(&mut rig);
+    // 340,000 cycles at 2 bytes each, a bucket and a packet aside.
+    let expected = 680_000i64;
+    assert!((held as i64 - expected).abs() < 4096 + 3 * 2048, "{held}");
+    assert_eq!(other, 1024 * 2048);
+}
+
+/// The stream's own limiter holds all queues together.
+#[test]
+fn the_stream_rate_limiter_holds_all_queues() {
+    let arch = Arch::V3;
+    let mut rig = Rig::new(arch);
+    let word = |offset| Direction::M2s.global_reg(global::M2S_STREAM_RATE_LIMIT + offset);
+    // Every cycle 32 bits, and every 100 cycles 400 bits: 4.5 bytes a cycle.
+    rig.reg(0, word(regs::rate_limit::CYCLE), 100);
+    rig.reg(0, word(regs::rate_limit::TOKEN_SIZE_1), 400);
+    rig.reg(0, word(regs::rate_limit::TOKEN_SIZE_2), 32);
+    rig.reg(
+        0,
+        word(regs::rate_limit::CFG_1),
+        RateLimitCfg1::new()
+            .with_max_burst_size(8192)
+            .with_en(true)
+            .into_bits(),
+    );
+    let got = shares(&mut rig, [1024; 4], 200_000);
+    let bytes = i64::from(got.iter().sum::<u32>()) * 1024;
+    // 170,000 cycles.
+    assert!((bytes - 765_000).abs() < 8192 + 4 * 1024, "{bytes}");
+}
+
+/// With the driver's prefetch rules a queue fetches bursts of 8 while its FIFO is well filled, and
+/// single descriptors when it runs low: nothing is ever left behind.
+#[test]
+fn prefetch_rules_never_strand_a_descriptor() {
+    let arch = Arch::V3;
+    for count in [1u64, 7, 8, 9, 31, 63, 64, 100] {
+        let mut rig = Rig::new(arch);
+        let rules = DescPrefCfg3::new()
+            .with_pref_thr(16)
+            .with_min_burst_above_thr(8)
+            .with_min_burst_below_thr(1);
+        for direction in Direction::ALL {
+            rig.reg(0, direction.global_reg(global::DESC_RD_CFG_3), 8);
+            rig.reg(
+                0,
+                direction.global_reg(global::DESC_PREF_CFG_3),
+                rules.into_bits(),
+            );
+        }
+        rig.start(0, 0, &copies(arch, count, 64));
+        rig.idle();
+        assert_eq!(rig.system.counters().packets, count);
+    }
+}
+
+/// Shorter bursts cost time, never bytes; a register cannot ask for longer ones than the config.
+#[test]
+fn burst_registers_cut_bursts() {
+    let arch = Arch::V3;
+    let run = |beats: u32, reads: u8| {
+        let mut rig = Rig::new(arch);
+        rig.poke(SRC, &pattern(65536, 4));
+        rig.reg(0, Direction::M2s.global_reg(global::DATA_BURST_CFG), beats);
+        rig.reg(
+            0,
+            Direction::M2s.global_reg(global::M2S_OSTAND_CFG),
+            OutstandingM2s::new()
+                .with_data_rd(reads)
+                .with_desc_rd(128)
+                .into_bits(),
+        );
+        let mut program = Program::default();
+        program.copy(arch, SRC, 0x40_0000, 65536, BarrierMode::None);
+        rig.start(0, 0, &program);
+        rig.idle();
+        assert!(rig.peek(0x40_0000, 65536) == pattern(65536, 4));
+        rig.system.cycles().0
+    };
+    assert!(run(1, 8) > run(4, 8));
+    assert_eq!(run(8, 8), run(0, 8));
+    assert_eq!(run(0x10008, 8), run(200, 8));
 }

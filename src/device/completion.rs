@@ -59,6 +59,7 @@ impl Engine {
             queue.packets.pop_front();
             queue.written = queue.written.saturating_sub(1);
             queue.completed += 1;
+            self.packets_in_flight -= 1;
             self.armed
                 .set(q, queue.rings[Direction::M2s as usize].outstanding() > 0);
         }

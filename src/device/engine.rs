@@ -1,19 +1,22 @@
 //! One UDMA engine: its registers, its queues, and the clock that moves its stations.
 
+use super::arbiter::{Arbiter, Mode, Share};
 use super::error::{DeviceError, ErrorBit};
 use super::fabric::{BEAT_BYTES, Fabric};
 use super::interrupts::Interrupts;
 use super::lane::Lane;
 use super::prefetch::Prefetcher;
 use super::queue_set::QueueSet;
+use super::rate_limit::{RateLimit, TokenBucket};
 use super::read::Reader;
 use super::registers::Registers;
 use super::ring::Ring;
 use super::write::{RxCursor, WriteBurst, Writer};
 use crate::arch::regs::{
-    CfgLen, ChangeState, DataCfg, DescPrefCfg, DescPrefCfg2, Direction, OutstandingM2s,
-    OutstandingS2mWr, QueueCfg, QueueStatus, QueueSwCtrl, RateLimitMask, UdmaState, UdmaStateReg,
-    global, queue,
+    CfgLen, ChangeState, DataCfg, DescPrefCfg, DescPrefCfg2, DescPrefCfg3, Direction, DwrrCfg,
+    OutstandingM2s, OutstandingS2mWr, QueueCfg, QueueDwrrCfg1, QueueStatus, QueueSwCtrl,
+    RateLimitCfg1, RateLimitMask, RateLimiterCfg, UdmaState, UdmaStateReg, global, queue,
+    rate_limit,
     table::{Access, Place},
 };
 use crate::arch::{ArchSpec, EngineId};
@@ -281,10 +284,15 @@ pub(super) struct Queue {
     pub prefetch_on: [bool; 2],
     pub stream_on: [bool; 2],
     pub dmb_masked: bool,
+    /// From the registers: whether a fetch may be shorter than the prefetch rules say.
+    pub allow_small: [bool; 2],
     /// From the registers: descriptors of the FIFO this queue may hold.
     pub fifo_depth: [usize; 2],
     /// Packets completed, as the register counts them.
     pub packet_count: u32,
+    /// From the registers: the queue's rate limiter, and its tokens.
+    pub rate_limit: RateLimit,
+    pub tokens: TokenBucket,
 }
 
 impl Queue {
@@ -308,8 +316,11 @@ impl Queue {
             prefetch_on: [false; 2],
             stream_on: [false; 2],
             dmb_masked: true,
+            allow_small: [false; 2],
             fifo_depth: [0; 2],
             packet_count: 0,
+            rate_limit: RateLimit::default(),
+            tokens: TokenBucket::default(),
         }
     }
 
@@ -328,6 +339,21 @@ pub(super) struct Limits {
     pub fifo_bytes: u64,
     pub packet_bytes: u64,
     pub packet_descriptors: u32,
+    /// Packets in flight.
+    pub packets: usize,
+    /// Bytes of a data burst of M2S and S2M, a power of two.
+    pub burst_bytes: [u32; 2],
+    /// Descriptors of a fetch of M2S and S2M: at most; at least once the queue's FIFO holds
+    /// `prefetch_threshold` descriptors; at least below that.
+    pub fetch_most: [u64; 2],
+    pub fetch_least_above: [u64; 2],
+    pub fetch_least_below: [u64; 2],
+    pub prefetch_threshold: [usize; 2],
+    /// How the queues share the stream, and the stream's own rate limiter.
+    pub arbitration: Mode,
+    pub stream_rate_limit: RateLimit,
+    /// A packet costs a rate limiter one token.
+    pub rate_limit_packets: bool,
 }
 
 /// What the stations wait for at the end of a wake-up.
@@ -373,6 +399,11 @@ pub struct Engine {
     pub(super) in_flight: QueueSet,
     pub(super) reader: Reader,
     pub(super) writer: Writer,
+    pub(super) arbiter: Arbiter,
+    pub(super) shares: Vec<Share>,
+    pub(super) stream_tokens: TokenBucket,
+    /// Packets in flight, all queues.
+    pub(super) packets_in_flight: usize,
     /// The wake-up that counts; one scheduled for another time is stale.
     wake_at: Option<Instant>,
     /// Whether the last wake-up ended waiting for a read or an acknowledge.
@@ -401,6 +432,10 @@ impl Engine {
             in_flight: QueueSet::default(),
             reader: Reader::default(),
             writer: Writer::default(),
+            arbiter: Arbiter::default(),
+            shares: vec![Share::default(); queues as usize],
+            stream_tokens: TokenBucket::default(),
+            packets_in_flight: 0,
             wake_at: None,
             waits: Needs::default(),
             counters: Counters::default(),
@@ -593,7 +628,25 @@ impl Engine {
         }
         match place {
             Place::Queue(direction, q, within) => {
-                self.write_queue_register(direction, q, within, offset, value);
+                let cycle = ctx.clock.cycle_at(ctx.now).0;
+                self.write_queue_register(direction, q, within, offset, value, cycle);
+            }
+            Place::Global(
+                Direction::M2s,
+                global::M2S_RATE_LIMITER_CTRL..=global::M2S_RATE_LIMITER_CTRL_END,
+            ) => {
+                let cycle = ctx.clock.cycle_at(ctx.now).0;
+                self.stream_tokens.reset(cycle);
+                self.queues
+                    .iter_mut()
+                    .for_each(|queue| queue.tokens.reset(cycle));
+            }
+            Place::Global(Direction::M2s, global::M2S_STREAM_RATE_LIMIT_SW_CTRL) => {
+                self.stream_tokens.reset(ctx.clock.cycle_at(ctx.now).0);
+            }
+            Place::Global(Direction::M2s, global::M2S_DWRR_DEFICIT) => {
+                self.registers.set(offset, value);
+                self.arbiter.set_deficits(i64::from(value & DEFICIT_MASK));
             }
             Place::Global(direction, global::CHANGE_STATE) => {
                 self.change_state(direction, ChangeState::from_bits(value));
@@ -622,6 +675,7 @@ impl Engine {
         within: u64,
         offset: u64,
         value: u32,
+        cycle: u64,
     ) {
         let ring = &mut self.queues[usize::from(q)].rings[direction as usize];
         match within {
@@ -642,6 +696,12 @@ impl Engine {
                         "doorbell exceeds the ring"
                     );
                 }
+            }
+            queue::M2S_RATE_LIMIT_SW_CTRL if direction == Direction::M2s => {
+                self.queues[usize::from(q)].tokens.reset(cycle);
+            }
+            queue::M2S_DWRR_SW_CTRL if direction == Direction::M2s => {
+                self.arbiter.ran_dry(usize::from(q));
             }
             within if within == queue::sw_ctrl(direction) => {
                 self.reset_queue(direction, q, QueueSwCtrl::from_bits(value));
@@ -720,6 +780,7 @@ impl Engine {
             queue.lane = Lane::default();
         }
         self.in_flight = QueueSet::default();
+        self.packets_in_flight = 0;
     }
 
     fn reload_limits(&mut self) {
@@ -729,7 +790,17 @@ impl Engine {
         let s2m_reads = OutstandingM2s::from_bits(get(S2m, global::S2M_OSTAND_CFG_RD));
         let s2m = OutstandingS2mWr::from_bits(get(S2m, global::S2M_OSTAND_CFG_WR));
         let wide = get(S2m, global::S2M_OSTAND_CFG_WR_2) & WIDE_OUTSTANDING_MASK;
-        let fifo = DataCfg::from_bits(get(M2s, global::M2S_DATA_CFG)).data_fifo_depth();
+        let data = DataCfg::from_bits(get(M2s, global::M2S_DATA_CFG));
+        let dwrr = DwrrCfg::from_bits(get(M2s, global::M2S_DWRR));
+        let fetch = Direction::ALL.map(|direction| {
+            let most = u64::from(get(direction, global::DESC_RD_CFG_3) & BURST_MASK);
+            let config = u64::from(self.timing.descriptor_burst);
+            let most = if most == 0 { config } else { most.min(config) };
+            (
+                most,
+                DescPrefCfg3::from_bits(get(direction, global::DESC_PREF_CFG_3)),
+            )
+        });
         let length = CfgLen::from_bits(get(M2s, global::M2S_CFG_LEN));
         let descriptors = DescPrefCfg2::from_bits(get(M2s, global::DESC_PREF_CFG_2));
         self.limits = Limits {
@@ -741,10 +812,24 @@ impl Engine {
                 wide => wide as usize,
             },
             // A FIFO that could not hold two reads would never fill a write burst (C).
-            fifo_bytes: (u64::from(fifo) * u64::from(BEAT_BYTES))
+            fifo_bytes: (u64::from(data.data_fifo_depth()) * u64::from(BEAT_BYTES))
                 .max(2 * u64::from(self.timing.burst_bytes)),
             packet_bytes: u64::from(length.max_pkt_size()),
             packet_descriptors: u32::from(descriptors.max_desc_per_pkt()),
+            packets: usize::from(data.max_pkt_limit()),
+            burst_bytes: Direction::ALL.map(|direction| self.burst_bytes(direction)),
+            fetch_most: fetch.map(|(most, _)| most),
+            fetch_least_above: fetch.map(|(_, rules)| u64::from(rules.min_burst_above_thr())),
+            fetch_least_below: fetch.map(|(_, rules)| u64::from(rules.min_burst_below_thr())),
+            prefetch_threshold: fetch.map(|(_, rules)| usize::from(rules.pref_thr())),
+            arbitration: Mode {
+                dwrr: dwrr.en_dwrr(),
+                packets: dwrr.pkt_mode_en(),
+                inc_factor: dwrr.inc_factor(),
+            },
+            stream_rate_limit: self.rate_limit(global::M2S_STREAM_RATE_LIMIT),
+            rate_limit_packets: RateLimiterCfg::from_bits(get(M2s, global::M2S_RATE_LIMITER))
+                .pkt_mode_en(),
         };
         for queue in &mut self.queues {
             if !queue.tracker.inside() {
@@ -753,7 +838,54 @@ impl Engine {
         }
     }
 
+    /// Longest data burst: what the half's register asks for, no more than the config allows.
+    fn burst_bytes(&self, direction: Direction) -> u32 {
+        let beats = self.registers.global(direction, global::DATA_BURST_CFG) & BURST_MASK;
+        match beats.checked_ilog2() {
+            None => self.timing.burst_bytes,
+            Some(power) => self.timing.burst_bytes.min(BEAT_BYTES << power),
+        }
+    }
+
+    /// The rate limiter whose first word is at M2S offset `offset`.
+    fn rate_limit(&self, offset: u64) -> RateLimit {
+        let get = |offset| self.registers.get(Direction::M2s.block() + offset);
+        let cfg = RateLimitCfg1::from_bits(get(offset + rate_limit::CFG_1));
+        let common = RateLimiterCfg::from_bits(get(global::M2S_RATE_LIMITER));
+        let long = get(offset + rate_limit::CYCLE) & rate_limit::CYCLE_MASK;
+        let tokens = |word| i64::from(get(offset + word) & rate_limit::TOKEN_SIZE_MASK);
+        RateLimit {
+            enabled: cfg.en(),
+            paused: cfg.pause(),
+            burst_bits: 8 * i64::from(cfg.max_burst_size()),
+            // A cycle of no length is taken for one of length 1 (C).
+            short_cycles: u64::from(common.short_cycle_size().max(1)),
+            long_shorts: u64::from(long.max(1)),
+            short_bits: tokens(rate_limit::TOKEN_SIZE_2),
+            long_bits: tokens(rate_limit::TOKEN_SIZE_1),
+        }
+    }
+
     fn reload_queue(&mut self, q: u8) {
+        let share = |offset| self.registers.queue(Direction::M2s, q, offset);
+        let dwrr = QueueDwrrCfg1::from_bits(share(queue::M2S_DWRR_CFG_1));
+        self.shares[usize::from(q)] = Share {
+            // Classes exist where the generation has them; elsewhere it is plain round robin.
+            qos: match self.spec.caps.queue_qos {
+                true => (share(queue::M2S_DWRR_CFG_2) & BYTE_MASK) as u8,
+                false => 0,
+            },
+            strict: dwrr.strict(),
+            weight: (share(queue::M2S_DWRR_CFG_3) & BYTE_MASK) as u8,
+            max_deficit: i64::from(dwrr.max_deficit_cnt()),
+        };
+        let bank = Direction::M2s.queue_reg(q, queue::M2S_RATE_LIMIT);
+        let limit = self.rate_limit(bank - Direction::M2s.block());
+        let mask = RateLimitMask::from_bits(share(queue::M2S_RATE_LIMIT_MASK));
+        self.queues[usize::from(q)].rate_limit = RateLimit {
+            enabled: limit.enabled && !mask.internal_rate_limiter(),
+            ..limit
+        };
         for direction in Direction::ALL {
             let get = |offset| self.registers.queue(direction, q, offset);
             let queue = &mut self.queues[usize::from(q)];
@@ -769,6 +901,7 @@ impl Engine {
                 .global(direction, global::pref_queue_en(direction));
             queue.prefetch_on[direction as usize] = cfg.en_pref() && enabled >> q & 1 == 1;
             queue.stream_on[direction as usize] = cfg.en_scheduling();
+            queue.allow_small[direction as usize] = cfg.allow_lt_min_pref();
             queue.fifo_depth[direction as usize] =
                 usize::from(DescPrefCfg::from_bits(get(queue::DESC_PREF_CFG)).fifo_depth());
             if direction == Direction::M2s {
@@ -890,9 +1023,11 @@ impl Engine {
 
     /// Length of the burst that starts at `at`: up to the next multiple of the burst size, at most
     /// `most` bytes.
-    pub(super) fn burst_len(&self, at: Addr, most: u32) -> u32 {
-        let into = (at.0 % u64::from(self.timing.burst_bytes)) as u32;
-        most.min(self.timing.burst_bytes - into)
+    pub(super) fn burst_len(&self, direction: Direction, at: Addr, most: u32) -> u32 {
+        let burst = self.limits.burst_bytes[direction as usize];
+        // A power of two.
+        let into = (at.0 & u64::from(burst - 1)) as u32;
+        most.min(burst - into)
     }
 }
 
@@ -901,5 +1036,10 @@ const DOORBELL_MASK: u32 = 0xff_ffff;
 const RING_LENGTH_MASK: u32 = 0xff_ffff;
 /// Ring bases are 64-byte aligned; the low bits do not exist.
 const RING_BASE_MASK: u32 = !0x3f;
+/// Field [7:0] of the burst registers, and of a queue's class and weight.
+const BURST_MASK: u32 = 0xff;
+const BYTE_MASK: u32 = 0xff;
+/// Field [23:0] of `dwrr_deficit`.
+const DEFICIT_MASK: u32 = 0xff_ffff;
 /// Field [9:0] of `ostand_cfg_wr_2`.
 const WIDE_OUTSTANDING_MASK: u32 = 0x3ff;

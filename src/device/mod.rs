@@ -10,6 +10,7 @@
 //! Nothing here returns an error to the host: the device reacts as hardware does, with error bits,
 //! abort, and counters.
 
+mod arbiter;
 mod completion;
 mod engine;
 mod error;
@@ -18,6 +19,7 @@ mod interrupts;
 mod lane;
 mod prefetch;
 mod queue_set;
+mod rate_limit;
 mod read;
 mod registers;
 mod ring;

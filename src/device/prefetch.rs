@@ -90,11 +90,23 @@ impl Engine {
                 return None;
             }
             let own = queue.fifo_depth[direction as usize].saturating_sub(ring.held());
-            let count = (self.timing.descriptor_burst as u64)
+            let count = self.limits.fetch_most[direction as usize]
                 .min(ring.contiguous())
                 .min(own as u64)
-                .min(room as u64) as u32;
-            (count > 0).then_some((q, count))
+                .min(room as u64);
+            let above = ring.held() >= self.limits.prefetch_threshold[direction as usize];
+            let least = if above {
+                self.limits.fetch_least_above
+            } else {
+                self.limits.fetch_least_below
+            };
+            // A burst up to the end of the ring is as long as it can get (C).
+            let to_the_end = ring.contiguous() < ring.to_fetch();
+            let least = match to_the_end || queue.allow_small[direction as usize] {
+                true => 1,
+                false => least[direction as usize].max(1),
+            };
+            (count >= least).then_some((q, count as u32))
         })
     }
 

@@ -21,6 +21,19 @@ impl QueueSet {
         }
     }
 
+    pub fn contains(self, q: usize) -> bool {
+        self.0 >> q & 1 == 1
+    }
+
+    /// Those of its queues that pass a test.
+    pub fn filter(self, test: impl Fn(usize) -> bool) -> QueueSet {
+        let mut passed = QueueSet::default();
+        self.iter()
+            .filter(|q| test(*q))
+            .for_each(|q| passed.insert(q));
+        passed
+    }
+
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }

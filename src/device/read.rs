@@ -50,8 +50,6 @@ pub(super) struct Reader {
     offset: u32,
     /// Queues with a whole packet in their Tx FIFO.
     pub schedulable: QueueSet,
-    /// Queue served last.
-    last: usize,
     /// First cycle at which the next burst can be issued.
     next_cycle: u64,
     /// Bursts in flight, oldest first, and the number of the oldest.
@@ -90,7 +88,7 @@ impl Engine {
             needs.cycle(self.reader.next_cycle);
             return;
         }
-        if self.reader.queue.is_none() && !self.schedule_packet(needs, ctx) {
+        if self.reader.queue.is_none() && !self.schedule_packet(cycle, needs, ctx) {
             return;
         }
         let (Some(q), Some(source)) = (self.reader.queue, self.reader.sources.front()) else {
@@ -102,7 +100,7 @@ impl Engine {
         }
         let at = Addr(source.at.0.wrapping_add(u64::from(self.reader.offset)));
         let left = source.len - self.reader.offset;
-        let len = self.burst_len(at, left);
+        let len = self.burst_len(Direction::M2s, at, left);
         if self.reader.fifo_used + u64::from(len) > self.limits.fifo_bytes {
             needs.ack = true;
             return;
@@ -143,24 +141,64 @@ impl Engine {
         needs.cycle(self.reader.next_cycle);
     }
 
-    /// Starts the next packet, round robin between the queues. False if no queue has one ready.
-    fn schedule_packet(&mut self, needs: &mut Needs, ctx: &mut Ctx) -> bool {
-        for q in self.reader.schedulable.after(self.reader.last) {
+    /// Starts the packet that the arbiter picks. False if no queue has one that may start.
+    fn schedule_packet(&mut self, cycle: u64, needs: &mut Needs, ctx: &mut Ctx) -> bool {
+        if self.packets_in_flight >= self.limits.packets {
+            needs.ack = true;
+            return false;
+        }
+        let mut ready = QueueSet::default();
+        for q in self.reader.schedulable.iter() {
             let queue = &self.queues[q];
             if queue.suspended || !queue.stream_on[Direction::M2s as usize] {
                 continue;
             }
             match self.packet_ready_at(q) {
-                None => {}
-                Some(at) if at > ctx.now => needs.at(at),
-                Some(_) => {
-                    self.reader.last = q;
-                    self.start_packet(q, ctx.now);
-                    return self.reader.queue.is_some();
+                Some(at) if at <= ctx.now => {}
+                Some(at) => {
+                    needs.at(at);
+                    continue;
                 }
+                None => continue,
+            }
+            let queue = &mut self.queues[q];
+            match queue.tokens.ready_at(&queue.rate_limit, cycle) {
+                Some(at) if at <= cycle => ready.insert(q),
+                Some(at) => needs.cycle(at),
+                None => {}
             }
         }
-        false
+        if ready.is_empty() {
+            return false;
+        }
+        match (self.stream_tokens).ready_at(&self.limits.stream_rate_limit, cycle) {
+            Some(at) if at <= cycle => {}
+            Some(at) => {
+                needs.cycle(at);
+                return false;
+            }
+            None => return false,
+        }
+        let mode = self.limits.arbitration;
+        let Some(q) = self.arbiter.pick(ready, mode, &self.shares) else {
+            return false;
+        };
+        let bytes = self.start_packet(q, ctx.now);
+        self.arbiter.serve(q, bytes, mode);
+        if !self.reader.schedulable.contains(q) {
+            self.arbiter.ran_dry(q);
+        }
+        // In packet mode a packet costs as much as one byte (C).
+        let cost = if self.limits.rate_limit_packets {
+            1
+        } else {
+            bytes
+        };
+        let queue = &mut self.queues[q];
+        queue.tokens.spend(&queue.rate_limit, cost);
+        self.stream_tokens
+            .spend(&self.limits.stream_rate_limit, cost);
+        self.reader.queue.is_some()
     }
 
     /// When the first packet of a queue's FIFO is there in full; `None` if there is no whole one.
@@ -169,8 +207,8 @@ impl Engine {
         fifo.iter().find(|tx| tx.closes).map(|tx| tx.ready_at)
     }
 
-    /// Takes a packet's descriptors out of the FIFO.
-    fn start_packet(&mut self, q: usize, now: Instant) {
+    /// Takes a packet's descriptors out of the FIFO; returns its bytes.
+    fn start_packet(&mut self, q: usize, now: Instant) -> u64 {
         let queue = &mut self.queues[q];
         let mut packet = Packet {
             tx_descs: 0,
@@ -212,6 +250,7 @@ impl Engine {
         queue.whole_packets -= 1;
         self.reader.schedulable.set(q, queue.whole_packets > 0);
         self.in_flight.insert(q);
+        self.packets_in_flight += 1;
         if let Some((slot, at, desc)) = refused {
             // No station behind the stream takes the packet: modelled (C) as a stream error. It is
             // dropped, and completes without data.
@@ -221,7 +260,7 @@ impl Engine {
             tracing::warn!(engine = %self.id, queue = q, slot, "operation not modelled: only plain copies are");
             let bit = ErrorBit::M2s(M2sError::StreamResponse);
             self.raise(bit, q as u8, slot, at, desc);
-            return;
+            return 0;
         }
         if dmb {
             packet.dmb = !queue.dmb_masked;
@@ -230,8 +269,10 @@ impl Engine {
             self.counters.dmb_masked += u64::from(queue.dmb_masked);
         }
         self.counters.write_barriers += u64::from(packet.write_barrier);
+        let bytes = u64::from(packet.to_write);
         queue.packets.push_back(packet);
         self.reader.queue = Some(q);
+        bytes
     }
 
     /// A read burst reaches its target: the bytes are taken now. Returns the register to ask if

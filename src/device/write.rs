@@ -82,7 +82,7 @@ impl Engine {
         let queue = &self.queues[q];
         let rx = queue.rx.as_ref()?;
         let to_write = queue.packets[queue.written].to_write;
-        let len = self.burst_len(rx.at, rx.left.min(to_write));
+        let len = self.burst_len(Direction::S2m, rx.at, rx.left.min(to_write));
         if queue.lane.available() < u64::from(len) {
             needs.read = true;
             return None;

@@ -28,6 +28,8 @@ pub fn config(arch: Arch, edits: &[(&str, &str)]) -> Config {
 pub struct Rig {
     pub system: System,
     pub arch: Arch,
+    /// What [`Rig::init`] writes to a queue's `rate_limit_mask`: by default it lets DMB work.
+    pub mask: RateLimitMask,
 }
 
 /// Descriptors of one queue, to be written to its rings.
@@ -84,6 +86,7 @@ impl Rig {
         Rig {
             system: System::new(config, seed).unwrap(),
             arch,
+            mask: RateLimitMask::new().with_internal_pause_dmb(false),
         }
     }
 
@@ -124,9 +127,7 @@ impl Rig {
         self.reg(
             engine,
             Direction::M2s.queue_reg(q, queue::M2S_RATE_LIMIT_MASK),
-            RateLimitMask::new()
-                .with_internal_pause_dmb(false)
-                .into_bits(),
+            self.mask.into_bits(),
         );
     }
 

@@ -317,6 +317,53 @@ pub struct DataCfg {
     pub reserved_31_28: u8,
 }
 
+/// First word of a rate limiter.
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct RateLimitCfg1 {
+    /// Most bytes the bucket holds.
+    #[bits(24)]
+    pub max_burst_size: u32,
+    /// Limit the rate.
+    pub en: bool,
+    /// Fill no tokens.
+    pub pause: bool,
+    /// Not used.
+    #[bits(6)]
+    pub reserved_31_26: u8,
+}
+
+/// What the M2S rate limiters of a unit have in common.
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct RateLimiterCfg {
+    /// UDMA cycles of a short cycle.
+    pub short_cycle_size: u16,
+    /// Not used.
+    pub reserved_23_16: u8,
+    /// A packet costs one token, whatever its length.
+    pub pkt_mode_en: bool,
+    /// Not used.
+    #[bits(7)]
+    pub reserved_31_25: u8,
+}
+
+/// A queue's `dwrr_cfg_1` register (M2S).
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct QueueDwrrCfg1 {
+    /// Most credit the queue saves up; 0 for no bound (C).
+    #[bits(24)]
+    pub max_deficit_cnt: u32,
+    /// Goes before the queues that share by weight.
+    pub strict: bool,
+    /// Gains no credit.
+    pub pause: bool,
+    /// Not used.
+    #[bits(6)]
+    pub reserved_31_26: u8,
+}
+
 /// The M2S engine-global DWRR register.
 #[bitfield(u32)]
 #[derive(PartialEq, Eq)]

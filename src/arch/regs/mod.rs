@@ -111,17 +111,19 @@ pub mod queue {
     /// S2M packets received; read only.
     pub const S2M_RX_PKT: u64 = 0x68;
 
-    /// M2S rate limiter, first of its five configuration registers.
+    /// M2S rate limiter, first of the four words of [`super::rate_limit`].
     pub const M2S_RATE_LIMIT: u64 = 0x60;
+    /// M2S rate limiter: bit 0 empties the bucket.
+    pub const M2S_RATE_LIMIT_SW_CTRL: u64 = 0x70;
     /// M2S pauses that are masked off, [`super::RateLimitMask`].
     pub const M2S_RATE_LIMIT_MASK: u64 = 0x74;
-    /// M2S deficit round robin: `strict[24]`.
+    /// M2S deficit round robin, [`super::QueueDwrrCfg1`].
     pub const M2S_DWRR_CFG_1: u64 = 0x80;
     /// M2S deficit round robin: `q_qos[7:0]`.
     pub const M2S_DWRR_CFG_2: u64 = 0x84;
     /// M2S deficit round robin: `weight[7:0]`.
     pub const M2S_DWRR_CFG_3: u64 = 0x88;
-    /// M2S deficit round robin: software control.
+    /// M2S deficit round robin: bit 0 clears the queue's credit.
     pub const M2S_DWRR_SW_CTRL: u64 = 0x8c;
     /// M2S completion ring, [`super::CompCfg`].
     pub const M2S_COMP_CFG: u64 = 0xa0;
@@ -149,6 +151,22 @@ pub mod queue {
             super::Direction::S2m => S2M_COMP_CFG,
         }
     }
+}
+
+/// Words of a rate limiter, as offsets from its first.
+pub mod rate_limit {
+    /// Bucket and enable, [`super::RateLimitCfg1`].
+    pub const CFG_1: u64 = 0x0;
+    /// Short cycles in a long cycle, `[15:0]`.
+    pub const CYCLE: u64 = 0x4;
+    /// Bits filled in each long cycle, `[18:0]`.
+    pub const TOKEN_SIZE_1: u64 = 0x8;
+    /// Bits filled in each short cycle, `[18:0]`.
+    pub const TOKEN_SIZE_2: u64 = 0xc;
+    /// Field of a token size.
+    pub const TOKEN_SIZE_MASK: u32 = 0x7_ffff;
+    /// Field of the long cycle.
+    pub const CYCLE_MASK: u32 = 0xffff;
 }
 
 /// Offsets of engine-global registers in the M2S or S2M block.
@@ -200,8 +218,20 @@ pub mod global {
     pub const M2S_DATA_CFG: u64 = 0x310;
     /// M2S deficit round robin, [`super::DwrrCfg`].
     pub const M2S_DWRR: u64 = 0x340;
-    /// M2S stream rate limiter.
+    /// M2S deficit round robin: writing sets every queue's credit, `[23:0]`.
+    pub const M2S_DWRR_DEFICIT: u64 = 0x344;
+    /// M2S rate limiters, what they have in common, [`super::RateLimiterCfg`].
+    pub const M2S_RATE_LIMITER: u64 = 0x380;
+    /// M2S rate limiters: cycle counters and tokens of all of them, commands.
+    pub const M2S_RATE_LIMITER_CTRL: u64 = 0x384;
+    /// Last of those commands.
+    pub const M2S_RATE_LIMITER_CTRL_END: u64 = 0x388;
+    /// M2S stream rate limiter, first of the four words of [`super::rate_limit`].
     pub const M2S_STREAM_RATE_LIMIT: u64 = 0x3c0;
+    /// M2S stream rate limiter: bit 0 empties the bucket.
+    pub const M2S_STREAM_RATE_LIMIT_SW_CTRL: u64 = 0x3d0;
+    /// M2S stream rate limiter: as a queue's `rate_limit_mask`, nothing acts on it.
+    pub const M2S_STREAM_RATE_LIMIT_MASK: u64 = 0x3d4;
     /// M2S completion controller.
     pub const M2S_COMP_CFG_1C: u64 = 0x400;
     /// M2S completion acknowledge timeout in cycles; reset [`super::COMP_ACK_TIMEOUT_RESET`].

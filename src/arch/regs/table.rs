@@ -142,7 +142,8 @@ pub const QUEUE: &[Row] = &[
 
 /// A queue's bank, M2S only.
 pub const QUEUE_M2S: &[Row] = &[
-    words(inert("rate_limit", queue::M2S_RATE_LIMIT, 0), 5),
+    words(live("rate_limit", queue::M2S_RATE_LIMIT, 0), 4),
+    command("rate_limit_sw_ctrl", queue::M2S_RATE_LIMIT_SW_CTRL),
     live(
         "rate_limit_mask",
         queue::M2S_RATE_LIMIT_MASK,
@@ -151,7 +152,7 @@ pub const QUEUE_M2S: &[Row] = &[
     live("dwrr_cfg_1", queue::M2S_DWRR_CFG_1, 0),
     live("dwrr_cfg_2", queue::M2S_DWRR_CFG_2, 0),
     live("dwrr_cfg_3", queue::M2S_DWRR_CFG_3, 0),
-    inert("dwrr_sw_ctrl", queue::M2S_DWRR_SW_CTRL, 0),
+    command("dwrr_sw_ctrl", queue::M2S_DWRR_SW_CTRL),
     live("comp_cfg", queue::M2S_COMP_CFG, CompCfg::new().into_bits()),
     command("q_sw_ctrl", queue::M2S_SW_CTRL),
     status("q_tx_pkt", queue::M2S_TX_PKT, 0),
@@ -173,15 +174,15 @@ pub const QUEUE_S2M: &[Row] = &[
 /// Global registers, both halves.
 pub const GLOBAL: &[Row] = &[
     words(inert("axi", global::AXI, 0), 6),
-    inert("data_burst_cfg", global::DATA_BURST_CFG, 0),
-    inert("desc_rd_cfg_3", global::DESC_RD_CFG_3, 0),
+    live("data_burst_cfg", global::DATA_BURST_CFG, 0),
+    live("desc_rd_cfg_3", global::DESC_RD_CFG_3, 0),
     status("state", global::STATE, 0),
     command("change_state", global::CHANGE_STATE),
     live("err_log_mask", global::ERR_LOG_MASK, 0),
     words(status("err_log", global::ERR_LOG, 0), 4),
     command("err_log_clear", global::ERR_LOG_CLEAR),
     inert("desc_pref_cfg_1", global::DESC_PREF_CFG_1, 0),
-    inert("desc_pref_cfg_3", global::DESC_PREF_CFG_3, 0),
+    live("desc_pref_cfg_3", global::DESC_PREF_CFG_3, 0),
     words(inert("features", global::FEATURES, 0), 6),
 ];
 
@@ -221,9 +222,24 @@ pub const GLOBAL_M2S: &[Row] = &[
             .into_bits(),
     ),
     live("dwrr", global::M2S_DWRR, DwrrCfg::new().into_bits()),
+    live("dwrr_deficit", global::M2S_DWRR_DEFICIT, 0),
+    live("rate_limiter", global::M2S_RATE_LIMITER, 0),
     words(
-        inert("stream_rate_limit", global::M2S_STREAM_RATE_LIMIT, 0),
-        6,
+        command("rate_limiter_ctrl", global::M2S_RATE_LIMITER_CTRL),
+        2,
+    ),
+    words(
+        live("stream_rate_limit", global::M2S_STREAM_RATE_LIMIT, 0),
+        4,
+    ),
+    command(
+        "stream_rate_limit_sw_ctrl",
+        global::M2S_STREAM_RATE_LIMIT_SW_CTRL,
+    ),
+    inert(
+        "stream_rate_limit_mask",
+        global::M2S_STREAM_RATE_LIMIT_MASK,
+        0,
     ),
     words(inert("comp_cfg_1c", global::M2S_COMP_CFG_1C, 0), 2),
     inert(
