@@ -42,7 +42,7 @@ fn a_copy_arrives() {
 
 /// Sources and destinations of `n` copies that share no byte.
 fn place(n: u64) -> (u64, u64) {
-    (0x100_0000 + n * 0x2_0000, 0x2_0000_0000 + n * 0x2_0000)
+    (0x100_0000 + n * 0x2_0000, 0x1_0000_0000 + n * 0x2_0000)
 }
 
 #[test]

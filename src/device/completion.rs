@@ -1,8 +1,10 @@
 //! Completion: acknowledged writes give their FIFO space back, and packets whose writes are all
 //! acknowledged complete in ring order (A9), which moves the current pointers and ends a DMB (A6).
 
-use super::engine::{Engine, Packet};
-use crate::arch::regs::Direction;
+use super::engine::{Ctx, Engine, EngineEvent, Packet};
+use super::error::ErrorBit;
+use crate::arch::regs::{Direction, M2sError, S2mError};
+use crate::desc::Descriptor;
 use crate::sim::Instant;
 
 impl Packet {
@@ -14,11 +16,11 @@ impl Packet {
 
 impl Engine {
     /// Takes note of everything that has arrived by now.
-    pub(super) fn retire(&mut self, now: Instant) {
-        self.retire_reads(now);
+    pub(super) fn retire(&mut self, ctx: &mut Ctx) {
+        self.retire_reads(ctx.now);
         for q in self.in_flight.iter() {
-            self.retire_writes(q, now);
-            self.complete_packets(q, now);
+            self.retire_writes(q, ctx.now);
+            self.complete_packets(q, ctx);
         }
     }
 
@@ -37,33 +39,90 @@ impl Engine {
         }
     }
 
-    fn complete_packets(&mut self, q: usize, now: Instant) {
-        let queue = &mut self.queues[q];
-        while let Some(packet) = queue.packets.front() {
-            if packet.complete_at().is_none_or(|at| at > now) {
+    fn complete_packets(&mut self, q: usize, ctx: &mut Ctx) {
+        loop {
+            let queue = &mut self.queues[q];
+            let due = queue.packets.front().and_then(Packet::complete_at);
+            if due.is_none_or(|at| at > ctx.now) {
                 break;
             }
+            let Some(packet) = queue.packets.pop_front() else {
+                break;
+            };
             let [tx_epoch, rx_epoch] = packet.epochs;
             queue.rings[Direction::M2s as usize].complete(packet.tx_descs, tx_epoch);
             queue.rings[Direction::S2m as usize].complete(packet.rx_descs, rx_epoch);
             queue.suspended &= !packet.dmb;
-            for direction in Direction::ALL {
-                if packet.interrupt[direction as usize] {
-                    self.interrupts.set_completion(direction, q);
-                }
-            }
             queue.packet_count = queue.packet_count.wrapping_add(1);
             self.counters.packets += 1;
             self.counters.tx_descriptors += u64::from(packet.tx_descs);
             self.counters.rx_descriptors += u64::from(packet.rx_descs);
-            queue.packets.pop_front();
             queue.written = queue.written.saturating_sub(1);
             queue.completed += 1;
             self.packets_in_flight -= 1;
             self.armed
                 .set(q, queue.rings[Direction::M2s as usize].outstanding() > 0);
+            for direction in Direction::ALL {
+                self.announce(direction, q, &packet, ctx);
+            }
         }
-        self.in_flight.set(q, !queue.packets.is_empty());
+        self.in_flight.set(q, !self.queues[q].packets.is_empty());
+    }
+
+    /// Tells the host that a packet is complete: a record for each descriptor if the queue has a
+    /// completion ring, then the interrupt if the packet asked for one.
+    fn announce(&mut self, direction: Direction, q: usize, packet: &Packet, ctx: &mut Ctx) {
+        let interrupt = packet.interrupt[direction as usize];
+        let ring = &mut self.queues[q].completions[direction as usize];
+        let count = match direction {
+            Direction::M2s => packet.tx_descs as usize,
+            Direction::S2m => packet.rx_written.len(),
+        };
+        if !ring.is_on() || count == 0 {
+            if interrupt {
+                self.interrupts.set_completion(direction, q);
+            }
+            return;
+        }
+        for n in 0..count {
+            let written = match direction {
+                Direction::M2s => None,
+                Direction::S2m => Some(packet.rx_written[n]),
+            };
+            let mut record = ring.issue(n == 0, n + 1 == count, written);
+            record.interrupt = interrupt && n + 1 == count;
+            let len = record.bytes().len() as u64;
+            let route = ctx.fabric.route(ctx.memory, record.at, len);
+            let times = ctx.fabric.write(ctx.now, route, 1);
+            ring.visible_until = ring.visible_until.max(times.visible);
+            ring.records.push_back(record);
+            let event = EngineEvent::Completion {
+                direction,
+                queue: q as u8,
+            };
+            ctx.out.events.push((ring.visible_until, event));
+        }
+        self.completions_in_flight += count;
+    }
+
+    /// The oldest completion record of a queue reaches memory.
+    pub(super) fn land_completion(&mut self, direction: Direction, q: u8, ctx: &mut Ctx) {
+        let ring = &mut self.queues[usize::from(q)].completions[direction as usize];
+        let Some(record) = ring.land() else { return };
+        self.completions_in_flight -= 1;
+        match ctx.memory.write(record.at, record.bytes()) {
+            Ok(effects) => ctx.out.effects.push(effects),
+            Err(_) => {
+                let bit = match direction {
+                    Direction::M2s => ErrorBit::M2s(M2sError::CompResponse),
+                    Direction::S2m => ErrorBit::S2m(S2mError::CompResponse),
+                };
+                self.raise(bit, q, 0, record.at, Descriptor::default());
+            }
+        }
+        if record.interrupt {
+            self.interrupts.set_completion(direction, usize::from(q));
+        }
     }
 
     /// When something can retire next: the oldest packet of a queue, and, if somebody waits for

@@ -1,6 +1,7 @@
 //! One UDMA engine: its registers, its queues, and the clock that moves its stations.
 
 use super::arbiter::{Arbiter, Mode, Share};
+use super::completion_ring::{CompletionRing, TX_RECORD};
 use super::error::{DeviceError, ErrorBit};
 use super::fabric::{BEAT_BYTES, Fabric};
 use super::interrupts::Interrupts;
@@ -13,8 +14,8 @@ use super::registers::Registers;
 use super::ring::Ring;
 use super::write::{RxCursor, WriteBurst, Writer};
 use crate::arch::regs::{
-    CfgLen, ChangeState, DataCfg, DescPrefCfg, DescPrefCfg2, DescPrefCfg3, Direction, DwrrCfg,
-    OutstandingM2s, OutstandingS2mWr, QueueCfg, QueueDwrrCfg1, QueueStatus, QueueSwCtrl,
+    CfgLen, ChangeState, CompCfg, DataCfg, DescPrefCfg, DescPrefCfg2, DescPrefCfg3, Direction,
+    DwrrCfg, OutstandingM2s, OutstandingS2mWr, QueueCfg, QueueDwrrCfg1, QueueStatus, QueueSwCtrl,
     RateLimitCfg1, RateLimitMask, RateLimiterCfg, UdmaState, UdmaStateReg, global, queue,
     rate_limit,
     table::{Access, Place},
@@ -45,6 +46,13 @@ pub enum EngineEvent {
         /// Number of the burst.
         burst: u64,
     },
+    /// A completion record becomes visible.
+    Completion {
+        /// Which half's.
+        direction: Direction,
+        /// The queue.
+        queue: u8,
+    },
     /// A data write becomes visible.
     Write {
         /// The queue.
@@ -60,7 +68,7 @@ impl EngineEvent {
         match self {
             EngineEvent::Wake => EventClass::Clocked,
             EngineEvent::Fetch { .. } | EngineEvent::Read { .. } => EventClass::Sample,
-            EngineEvent::Write { .. } => EventClass::Visible,
+            EngineEvent::Write { .. } | EngineEvent::Completion { .. } => EventClass::Visible,
         }
     }
 }
@@ -235,6 +243,8 @@ impl fmt::Display for Stall {
 pub(super) struct Packet {
     pub tx_descs: u32,
     pub rx_descs: u32,
+    /// Bytes written to each of them, if the queue has a completion ring.
+    pub rx_written: Vec<u32>,
     /// Resets of the rings seen when the packet began.
     pub epochs: [u32; 2],
     /// Suspends the queue until it is complete.
@@ -290,6 +300,8 @@ pub(super) struct Queue {
     pub fifo_depth: [usize; 2],
     /// Packets completed, as the register counts them.
     pub packet_count: u32,
+    /// Completion rings of M2S and S2M.
+    pub completions: [CompletionRing; 2],
     /// From the registers: the queue's rate limiter, and its tokens.
     pub rate_limit: RateLimit,
     pub tokens: TokenBucket,
@@ -319,6 +331,7 @@ impl Queue {
             allow_small: [false; 2],
             fifo_depth: [0; 2],
             packet_count: 0,
+            completions: Default::default(),
             rate_limit: RateLimit::default(),
             tokens: TokenBucket::default(),
         }
@@ -402,8 +415,9 @@ pub struct Engine {
     pub(super) arbiter: Arbiter,
     pub(super) shares: Vec<Share>,
     pub(super) stream_tokens: TokenBucket,
-    /// Packets in flight, all queues.
+    /// Packets in flight, and completion records on their way, all queues.
     pub(super) packets_in_flight: usize,
+    pub(super) completions_in_flight: usize,
     /// The wake-up that counts; one scheduled for another time is stale.
     wake_at: Option<Instant>,
     /// Whether the last wake-up ended waiting for a read or an acknowledge.
@@ -436,6 +450,7 @@ impl Engine {
             shares: vec![Share::default(); queues as usize],
             stream_tokens: TokenBucket::default(),
             packets_in_flight: 0,
+            completions_in_flight: 0,
             wake_at: None,
             waits: Needs::default(),
             counters: Counters::default(),
@@ -469,16 +484,18 @@ impl Engine {
     }
 
     /// Whether every descriptor that the doorbells of queue `q` covered on the Tx side has been
-    /// completed. Rx descriptors that wait for data do not count as work.
+    /// completed, and its completion records have landed. Rx descriptors that wait for data do not count as work.
     pub fn queue_is_idle(&self, q: u8) -> bool {
-        self.queues
-            .get(usize::from(q))
-            .is_none_or(|queue| queue.rings[0].outstanding() == 0 && queue.packets.is_empty())
+        self.queues.get(usize::from(q)).is_none_or(|queue| {
+            queue.rings[0].outstanding() == 0
+                && queue.packets.is_empty()
+                && queue.completions.iter().all(|ring| ring.records.is_empty())
+        })
     }
 
     /// Whether all queues are idle.
     pub fn is_idle(&self) -> bool {
-        self.armed.is_empty() && self.in_flight.is_empty()
+        self.armed.is_empty() && self.in_flight.is_empty() && self.completions_in_flight == 0
     }
 
     /// What each queue that is not idle waits for.
@@ -538,6 +555,10 @@ impl Engine {
                     queue::DRHP => ring.head_pointer(),
                     queue::DRTP => ring.tail_pointer(),
                     queue::DCP => ring.current_pointer(),
+                    queue::CRHP => queue.completions[direction as usize].head_pointer(),
+                    queue::CRHP_INTERNAL => {
+                        queue.completions[direction as usize].internal_head_pointer()
+                    }
                     queue::M2S_TX_PKT if direction == Direction::M2s => queue.packet_count,
                     queue::S2M_RX_PKT if direction == Direction::S2m => queue.packet_count,
                     _ => self.registers.get(offset),
@@ -730,6 +751,7 @@ impl Engine {
         self.prefetchers[direction as usize]
             .fetchable
             .remove(usize::from(q));
+        queue.completions[direction as usize].reset();
         match direction {
             Direction::M2s => {
                 self.armed.remove(usize::from(q));
@@ -895,6 +917,21 @@ impl Engine {
                     | u64::from(get(queue::DRBP_LOW) & RING_BASE_MASK),
             );
             ring.length = get(queue::DRL) & RING_LENGTH_MASK;
+            let completions = &mut queue.completions[direction as usize];
+            completions.enabled =
+                CompCfg::from_bits(get(queue::comp_cfg(direction))).en_comp_ring_update();
+            completions.base = Addr(
+                u64::from(get(queue::CRBP_HIGH)) << 32
+                    | u64::from(get(queue::CRBP_LOW) & RING_BASE_MASK),
+            );
+            completions.length = ring.length;
+            completions.record_bytes = match direction {
+                Direction::M2s => TX_RECORD,
+                Direction::S2m => {
+                    let words = self.registers.global(direction, global::S2M_COMP_CFG_1C);
+                    4 * (words & RECORD_WORDS_MASK).clamp(2, 8)
+                }
+            };
             let cfg = QueueCfg::from_bits(get(queue::CFG));
             let enabled = self
                 .registers
@@ -927,6 +964,9 @@ impl Engine {
                 return question;
             }
             EngineEvent::Write { queue, burst } => self.land_write(queue, burst, ctx),
+            EngineEvent::Completion { direction, queue } => {
+                self.land_completion(direction, queue, ctx);
+            }
         }
         ctx.out.interrupts.extend(self.interrupts.take());
         None
@@ -940,7 +980,7 @@ impl Engine {
         }
         let cycle = ctx.clock.cycle_at(ctx.now).0;
         let mut needs = Needs::default();
-        self.retire(ctx.now);
+        self.retire(ctx);
         self.issue_write(cycle, &mut needs, ctx);
         self.issue_read(cycle, &mut needs, ctx);
         for direction in Direction::ALL {
@@ -1041,5 +1081,7 @@ const BURST_MASK: u32 = 0xff;
 const BYTE_MASK: u32 = 0xff;
 /// Field [23:0] of `dwrr_deficit`.
 const DEFICIT_MASK: u32 = 0xff_ffff;
+/// Field [3:0] of the S2M completion controller: words of a record, 2 to 8.
+const RECORD_WORDS_MASK: u32 = 0xf;
 /// Field [9:0] of `ostand_cfg_wr_2`.
 const WIDE_OUTSTANDING_MASK: u32 = 0x3ff;

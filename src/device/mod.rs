@@ -12,6 +12,7 @@
 
 mod arbiter;
 mod completion;
+mod completion_ring;
 mod engine;
 mod error;
 mod fabric;

@@ -213,6 +213,7 @@ impl Engine {
         let mut packet = Packet {
             tx_descs: 0,
             rx_descs: 0,
+            rx_written: Vec::new(),
             epochs: [queue.rings[0].epoch, queue.rings[1].epoch],
             dmb: false,
             write_barrier: false,

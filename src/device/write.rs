@@ -18,6 +18,7 @@ use crate::units::{Addr, Cycles};
 pub(super) struct RxCursor {
     at: Addr,
     left: u32,
+    written: u32,
     desc: Descriptor,
     slot: u32,
 }
@@ -125,6 +126,7 @@ impl Engine {
         queue.rx = Some(RxCursor {
             at: rx.buf1_ptr,
             left: rx.len_ctrl.byte_len(),
+            written: 0,
             desc: prefetched.desc,
             slot: prefetched.slot,
         });
@@ -151,6 +153,7 @@ impl Engine {
         let (desc, slot) = (rx.desc, rx.slot);
         rx.at = Addr(rx.at.0.wrapping_add(u64::from(len)));
         rx.left -= len;
+        rx.written += len;
         let beats = Self::beats(len);
         let left_engine = ctx.clock.edge(Cycles(cycle + u64::from(beats)));
         let route = ctx.fabric.route(ctx.memory, at, u64::from(len));
@@ -184,6 +187,9 @@ impl Engine {
         let packet = &mut queue.packets[queue.written];
         packet.invisible += 1;
         packet.to_write -= len;
+        if (packet.to_write == 0 || rx.left == 0) && queue.completions[1].is_on() {
+            packet.rx_written.push(rx.written);
+        }
         if packet.to_write == 0 {
             self.counters.rx_bytes_unused += u64::from(rx.left);
             if packet.write_barrier {

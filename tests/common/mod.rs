@@ -168,7 +168,13 @@ impl Rig {
     }
 
     pub fn idle(&mut self) {
-        assert_eq!(self.wait(Condition::Idle), WaitOutcome::Met);
+        let outcome = self.wait(Condition::Idle);
+        let errors: Vec<String> = (self.system.engines_in_use().into_iter())
+            .filter_map(|id| self.system.engine_status(id))
+            .flat_map(|status| status.errors)
+            .map(|error| error.to_string())
+            .collect();
+        assert_eq!(outcome, WaitOutcome::Met, "{errors:?}");
     }
 }
 

@@ -280,7 +280,8 @@ pub const GLOBAL_S2M: &[Row] = &[
         DescPrefCfg2::new().into_bits(),
     ),
     inert("desc_pref_cfg_4", global::S2M_DESC_PREF_CFG_4, 0),
-    words(inert("comp_cfg_1c", global::S2M_COMP_CFG_1C, 0), 2),
+    live("comp_cfg_1c", global::S2M_COMP_CFG_1C, 4),
+    inert("comp_cfg_2c", global::S2M_COMP_CFG_1C + 4, 0),
     inert(
         "comp_ack_timeout",
         global::S2M_COMP_ACK_TIMEOUT,
