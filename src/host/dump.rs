@@ -1,6 +1,7 @@
 //! The dump: a finished vring goes into a pair of prings, padded to a fixed length if asked.
 
 use super::bus::Bus;
+use super::chunk::{ChunkError, MemChunk};
 use super::pages::{PAGE_DESCS, VringPages};
 use super::pring::{Pring, PringError};
 use super::vring::Vring;
@@ -24,7 +25,22 @@ pub fn pad_scratch(arch: Arch) -> Addr {
     Addr(top.saturating_sub(u64::from(PAD_BYTES)))
 }
 
-/// Why a vring was not dumped. Neither pring was written, unless the bus itself failed midway.
+/// Where the trap descriptor reads from and writes to: no device has anything there. Modelled (C).
+pub const TRAP_ADDRESS: Addr = Addr(u64::MAX - 3);
+
+/// What a dump does beside copying descriptors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DumpOptions {
+    /// Free what has been dumped. The totals stay.
+    pub free_on_dump: bool,
+    /// Put a trap behind the padded descriptors: a copy from and to [`TRAP_ADDRESS`], which aborts
+    /// the engine with a data error if a doorbell ever runs that far. It takes a slot of the pring and
+    /// does not count as used. Modelled (C): the runtime's trap is not public.
+    pub trap: bool,
+}
+
+/// Why a vring was not dumped. No pring was written and nothing freed, unless the bus itself failed
+/// midway.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DumpError {
     /// The padded length is below the real one.
@@ -48,6 +64,17 @@ pub enum DumpError {
         half: &'static str,
         /// Why not.
         source: PringError,
+    },
+    /// The vring is a template: its addresses are symbols.
+    #[error("cannot dump vring {0}: it is a template; resolve it first")]
+    Template(String),
+    /// No memory for the prings.
+    #[error("cannot make prings for vring {vring}: {source}")]
+    Chunk {
+        /// Name of the vring.
+        vring: String,
+        /// Why not.
+        source: ChunkError,
     },
     /// The padding copy could not be built.
     #[error(transparent)]
@@ -83,32 +110,111 @@ impl Vring {
         tx_padded: u32,
         rx_padded: u32,
     ) -> Result<(), DumpError> {
-        let scratch = pad_scratch(self.arch);
-        let (tx_pad, rx_pad) = build_copy(
-            self.arch,
-            scratch,
-            scratch,
-            PAD_BYTES,
-            RingId::FIRST_LAP,
-            BarrierMode::None,
-            CopyFlags::default(),
-        )?;
-        let tx_half = Half {
-            vring: self,
-            direction: Direction::M2s,
-            pages: &self.tx,
-            padded: tx_padded,
+        self.dump_halves(bus, tx, rx, (tx_padded, rx_padded), false)
+    }
+
+    /// As [`Vring::dump_to_pring_padded`], with options.
+    ///
+    /// # Errors
+    /// As [`Vring::dump_to_pring_padded`].
+    pub fn dump_to_pring_padded_with(
+        &mut self,
+        bus: &mut dyn Bus,
+        tx: &mut Pring,
+        rx: &mut Pring,
+        padded: (u32, u32),
+        options: DumpOptions,
+    ) -> Result<(), DumpError> {
+        self.dump_halves(bus, tx, rx, padded, options.trap)?;
+        if options.free_on_dump {
+            self.tx.truncate(0);
+            self.rx.truncate(0);
+        }
+        Ok(())
+    }
+
+    /// Writes one half into its pring, from slot 0 on.
+    ///
+    /// # Errors
+    /// [`DumpError`] if the pring is too small, of the wrong type or unbound.
+    pub fn dump_to_pring_descriptors(
+        &mut self,
+        bus: &mut dyn Bus,
+        direction: Direction,
+        pring: &mut Pring,
+        options: DumpOptions,
+    ) -> Result<(), DumpError> {
+        let used = self.half(direction).used_desc_count();
+        self.dump_to_pring_descriptors_padded(bus, direction, pring, used, options)
+    }
+
+    /// Writes one half into its pring and pads it to a fixed number of descriptors.
+    ///
+    /// # Errors
+    /// [`DumpError`] if the pring is too small, of the wrong type or unbound, or if the half has more
+    /// descriptors than it is to be padded to.
+    pub fn dump_to_pring_descriptors_padded(
+        &mut self,
+        bus: &mut dyn Bus,
+        direction: Direction,
+        pring: &mut Pring,
+        padded: u32,
+        options: DumpOptions,
+    ) -> Result<(), DumpError> {
+        let half = Half::of(self, direction, padded, options.trap)?;
+        half.check(pring)?;
+        half.write(bus, pring)?;
+        if options.free_on_dump {
+            self.half_mut(direction).truncate(0);
+        }
+        Ok(())
+    }
+
+    /// Makes a pair of prings in `chunk`, as long as the padded halves and the trap need, and dumps
+    /// the vring into them. Without `padded` the halves are as long as they are.
+    ///
+    /// # Errors
+    /// [`DumpError`]; the chunk and the vring are then as they were.
+    pub fn create_prings_from_vring(
+        &mut self,
+        bus: &mut dyn Bus,
+        chunk: &mut MemChunk,
+        padded: Option<(u32, u32)>,
+        options: DumpOptions,
+    ) -> Result<(Pring, Pring), DumpError> {
+        let used = (self.tx.used_desc_count(), self.rx.used_desc_count());
+        let padded = padded.unwrap_or(used);
+        let slots = |count: u32| u64::from(count) + u64::from(options.trap);
+        let mut taken = chunk.clone();
+        let mut make = |direction, count| {
+            Pring::alloc_from_memchunk(direction, slots(count), &mut taken).map_err(|source| {
+                DumpError::Chunk {
+                    vring: self.name.clone(),
+                    source,
+                }
+            })
         };
-        let rx_half = Half {
-            vring: self,
-            direction: Direction::S2m,
-            pages: &self.rx,
-            padded: rx_padded,
-        };
+        let mut tx = make(Direction::M2s, padded.0)?;
+        let mut rx = make(Direction::S2m, padded.1)?;
+        self.dump_to_pring_padded_with(bus, &mut tx, &mut rx, padded, options)?;
+        *chunk = taken;
+        Ok((tx, rx))
+    }
+
+    fn dump_halves(
+        &self,
+        bus: &mut dyn Bus,
+        tx: &mut Pring,
+        rx: &mut Pring,
+        (tx_padded, rx_padded): (u32, u32),
+        trap: bool,
+    ) -> Result<(), DumpError> {
+        let tx_half = Half::of(self, Direction::M2s, tx_padded, trap)?;
+        let rx_half = Half::of(self, Direction::S2m, rx_padded, trap)?;
         tx_half.check(tx)?;
         rx_half.check(rx)?;
-        tx_half.write(bus, tx, tx_pad.into())?;
-        rx_half.write(bus, rx, rx_pad.into())?;
+        tx_half.write(bus, tx)?;
+        rx_half.write(bus, rx)?;
         tracing::trace!(
             vring = self.name,
             tx = tx_padded,
@@ -119,15 +225,48 @@ impl Vring {
     }
 }
 
+/// The descriptor of one ring that copies a word from and to an address.
+fn word_copy(arch: Arch, at: Addr, direction: Direction) -> Result<Descriptor, BuildError> {
+    let (none, flags) = (BarrierMode::None, CopyFlags::default());
+    let (tx, rx) = build_copy(arch, at, at, PAD_BYTES, RingId::FIRST_LAP, none, flags)?;
+    Ok(match direction {
+        Direction::M2s => tx.into(),
+        Direction::S2m => rx.into(),
+    })
+}
+
 /// One half of a vring on its way to a pring.
 struct Half<'a> {
     vring: &'a Vring,
     direction: Direction,
     pages: &'a VringPages,
     padded: u32,
+    pad: Descriptor,
+    trap: Option<Descriptor>,
 }
 
-impl Half<'_> {
+impl<'a> Half<'a> {
+    fn of(
+        vring: &'a Vring,
+        direction: Direction,
+        padded: u32,
+        trap: bool,
+    ) -> Result<Half<'a>, DumpError> {
+        let pages = vring.half(direction);
+        if pages.is_template() {
+            return Err(DumpError::Template(vring.name.clone()));
+        }
+        let trap = trap.then(|| word_copy(vring.arch, TRAP_ADDRESS, direction));
+        Ok(Half {
+            vring,
+            direction,
+            pages,
+            padded,
+            pad: word_copy(vring.arch, pad_scratch(vring.arch), direction)?,
+            trap: trap.transpose()?,
+        })
+    }
+
     fn refused(&self, source: PringError) -> DumpError {
         DumpError::Pring {
             vring: self.vring.name.clone(),
@@ -148,18 +287,13 @@ impl Half<'_> {
         }
         pring
             .expect(self.direction)
-            .and_then(|_| pring.check_room(u64::from(self.padded)))
+            .and_then(|_| pring.check_room(u64::from(self.padded) + self.trap.iter().len() as u64))
             .map(|_| ())
             .map_err(|source| self.refused(source))
     }
 
     /// Page by page, so that no run spans two pages; then the padding, in runs as long.
-    fn write(
-        &self,
-        bus: &mut dyn Bus,
-        pring: &mut Pring,
-        pad: Descriptor,
-    ) -> Result<(), DumpError> {
+    fn write(&self, bus: &mut dyn Bus, pring: &mut Pring) -> Result<(), DumpError> {
         let mut slot = 0;
         let mut put = |descs: &[Descriptor]| -> Result<(), DumpError> {
             pring
@@ -174,8 +308,11 @@ impl Half<'_> {
         let mut missing = self.padded - self.pages.used_desc_count();
         while missing > 0 {
             let run = missing.min(PAGE_DESCS);
-            put(&vec![pad; run as usize])?;
+            put(&vec![self.pad; run as usize])?;
             missing -= run;
+        }
+        if let Some(trap) = self.trap {
+            put(&[trap])?;
         }
         pring.set_used(self.padded);
         Ok(())
@@ -326,5 +463,124 @@ mod tests {
     fn scratch_is_the_top_of_the_first_stack() {
         assert_eq!(pad_scratch(Arch::V2), Addr(0x3_ffff_fffc));
         assert_eq!(pad_scratch(Arch::V3), Addr(0x5_ffff_fffc));
+    }
+
+    #[test]
+    fn halves_dump_alone_and_are_freed_if_asked() {
+        let (mut bus, mut vring, (mut tx, mut rx)) =
+            (TestBus::default(), three_copies(), prings(32));
+        let options = DumpOptions {
+            free_on_dump: true,
+            trap: false,
+        };
+        let tx_descs = all(vring.tx());
+        vring
+            .dump_to_pring_descriptors(&mut bus, Direction::M2s, &mut tx, options)
+            .unwrap();
+        assert_eq!(ring(&bus, TX_AT, 3), tx_descs);
+        assert_eq!(
+            (vring.tx().used_desc_count(), vring.rx().used_desc_count()),
+            (0, 3)
+        );
+        assert_eq!(
+            (vring.total_tx_size(), rx.used_desc_count()),
+            (3 * 65536, 0)
+        );
+        let keep = DumpOptions::default();
+        vring
+            .dump_to_pring_descriptors_padded(&mut bus, Direction::S2m, &mut rx, 16, keep)
+            .unwrap();
+        assert_eq!(
+            (vring.rx().used_desc_count(), rx.used_desc_count()),
+            (3, 16)
+        );
+
+        let refused = vring.dump_to_pring_descriptors(&mut bus, Direction::S2m, &mut tx, options);
+        assert!(matches!(refused, Err(DumpError::Pring { half: "rx", .. })));
+        assert_eq!(vring.rx().used_desc_count(), 3);
+    }
+
+    #[test]
+    fn a_trap_ends_the_padding() {
+        let (mut bus, mut vring, (mut tx, mut rx)) =
+            (TestBus::default(), three_copies(), prings(32));
+        let options = DumpOptions {
+            free_on_dump: false,
+            trap: true,
+        };
+        vring
+            .dump_to_pring_padded_with(&mut bus, &mut tx, &mut rx, (5, 3), options)
+            .unwrap();
+        assert_eq!((tx.used_desc_count(), rx.used_desc_count()), (5, 3));
+        let trap = ring(&bus, TX_AT, 7)[5..].to_vec();
+        assert_eq!(
+            trap[0].words,
+            [0x0d00_0004, 0x0108_0003, 0xffff_fffc, 0xffff_ffff]
+        );
+        assert_eq!(trap[1].words, [0; 4]);
+        assert_eq!(
+            ring(&bus, RX_AT, 4)[3].words,
+            [0x0100_0004, 0, 0xffff_fffc, 0xffff_ffff]
+        );
+        let refused = vring.dump_to_pring_padded_with(&mut bus, &mut tx, &mut rx, (32, 3), options);
+        assert!(matches!(
+            refused,
+            Err(DumpError::Pring {
+                source: PringError::TooSmall { wanted: 33, .. },
+                ..
+            })
+        ));
+    }
+
+    #[test]
+    fn prings_are_made_to_measure() {
+        let mut bus = TestBus::default();
+        let mut vring = three_copies();
+        let mut chunk = MemChunk::new(Addr(0x1_0010), 0x1000).unwrap();
+        let options = DumpOptions {
+            free_on_dump: false,
+            trap: true,
+        };
+        let (tx, rx) = vring
+            .create_prings_from_vring(&mut bus, &mut chunk, Some((48, 4)), options)
+            .unwrap();
+        assert_eq!(
+            (tx.base(), rx.base()),
+            (Some(Addr(0x1_0100)), Some(Addr(0x1_0500)))
+        );
+        assert_eq!(
+            (tx.allocated_desc_count(), rx.allocated_desc_count()),
+            (64, 32)
+        );
+        assert_eq!((tx.used_desc_count(), rx.used_desc_count()), (48, 4));
+        assert_eq!(
+            (tx.ring_offset_bytes(), rx.ring_offset_bytes()),
+            (0xf0, 0x4f0)
+        );
+        assert_eq!(ring(&bus, Addr(0x1_0100), 3), all(vring.tx()));
+
+        let before = chunk.clone();
+        let refused = vring.create_prings_from_vring(&mut bus, &mut chunk, Some((64, 64)), options);
+        assert!(
+            matches!(refused, Err(DumpError::Chunk { .. })),
+            "{refused:?}"
+        );
+        let options = DumpOptions::default();
+        let refused = vring.create_prings_from_vring(&mut bus, &mut chunk, Some((2, 2)), options);
+        assert!(matches!(refused, Err(DumpError::Padding { .. })));
+        assert_eq!(chunk, before);
+    }
+
+    #[test]
+    fn templates_are_not_dumped() {
+        let (mut bus, (mut tx, mut rx)) = (TestBus::default(), prings(32));
+        let template = Vring::new_template(Arch::V3, "t_0", 1).unwrap();
+        let refused = template
+            .dump_to_pring(&mut bus, &mut tx, &mut rx)
+            .unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "cannot dump vring t_0: it is a template; resolve it first"
+        );
     }
 }

@@ -8,6 +8,7 @@
 mod bus;
 mod cce;
 mod cells;
+mod chunk;
 mod dump;
 mod edits;
 mod marker;
@@ -25,7 +26,8 @@ mod vring;
 
 pub use bus::{Bus, BusError, BusReason};
 pub use cells::{EventAction, sb_increment_word};
-pub use dump::{DumpError, PAD_BYTES, pad_scratch};
+pub use chunk::{ChunkError, MemChunk};
+pub use dump::{DumpError, DumpOptions, PAD_BYTES, TRAP_ADDRESS, pad_scratch};
 pub use edits::EditError;
 pub use marker::{CompletionMarker, MARKER};
 pub use pack::PackError;

@@ -45,6 +45,7 @@ impl fmt::Display for PringType {
 pub struct Pring {
     kind: PringType,
     memory: Option<Addr>,
+    ring_offset_bytes: u64,
     used_desc_count: u32,
     allocated_desc_count: u32,
 }
@@ -122,6 +123,7 @@ impl Pring {
         Ok(Pring {
             kind: direction.into(),
             memory: None,
+            ring_offset_bytes: 0,
             used_desc_count: 0,
             allocated_desc_count: descs,
         })
@@ -141,6 +143,18 @@ impl Pring {
         }
         self.memory = Some(at);
         Ok(())
+    }
+
+    /// Puts the ring `offset` bytes into a piece of device memory.
+    pub(super) fn bind_in(&mut self, memory: Addr, offset: u64) -> Result<(), PringError> {
+        self.bind(Addr(memory.0.wrapping_add(offset)))?;
+        self.ring_offset_bytes = offset;
+        Ok(())
+    }
+
+    /// Where the ring starts in the piece of memory it was allocated from; 0 if it has its own.
+    pub fn ring_offset_bytes(&self) -> u64 {
+        self.ring_offset_bytes
     }
 
     /// What the ring is for.
