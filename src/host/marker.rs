@@ -35,6 +35,11 @@ impl CompletionMarker {
         Addr(self.buffer.0.wrapping_add(WORD_BYTES))
     }
 
+    /// Source and destination of the copy of the marker.
+    pub fn ends(&self) -> (Addr, Addr) {
+        (self.buffer, self.word())
+    }
+
     /// Appends the copy of the marker, which carries no barrier: the last data descriptor before
     /// it should carry one (the runtime's carries WRITE_BARRIER).
     ///

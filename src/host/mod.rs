@@ -9,6 +9,7 @@ mod bus;
 mod cce;
 mod cells;
 mod chunk;
+mod driver;
 mod dump;
 mod edits;
 mod marker;
@@ -27,6 +28,11 @@ mod vring;
 pub use bus::{Bus, BusError, BusReason};
 pub use cells::{EventAction, sb_increment_word};
 pub use chunk::{ChunkError, MemChunk};
+pub use driver::{
+    BATCHES_IN_FLIGHT, CursorError, DmaDriver, DriverError, DriverMemory, GUARD_DESCS,
+    HOST_QUEUE_DESCS, MAX_BATCH_DESCS, PollMode, PollPlan, Reservation, RingCursor, TimedBus,
+    Transfer,
+};
 pub use dump::{DumpError, DumpOptions, PAD_BYTES, TRAP_ADDRESS, pad_scratch};
 pub use edits::EditError;
 pub use marker::{CompletionMarker, MARKER};

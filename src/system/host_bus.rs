@@ -2,8 +2,9 @@
 
 use super::System;
 use crate::arch::EngineId;
-use crate::host::{Bus, BusError, BusReason};
+use crate::host::{Bus, BusError, BusReason, TimedBus};
 use crate::memory::Target;
+use crate::sim::Duration;
 use crate::units::Addr;
 
 /// Bytes of a register.
@@ -57,5 +58,11 @@ impl Bus for System {
         let way = self.config.values.host.register_write;
         self.host_posted_until = self.post_register(self.host_part, way, register, value);
         Ok(())
+    }
+}
+
+impl TimedBus for System {
+    fn sleep(&mut self, time: Duration) {
+        self.run_to(self.now() + time);
     }
 }
