@@ -142,6 +142,11 @@ fn a_late_rx_ring_stalls_the_queue_and_then_it_proceeds() {
         );
     }
     rig.init(0, 0, 32);
+    // The queue may wait for ever, as drivers have it.
+    for direction in Direction::ALL {
+        let timeout = direction.global_reg(global::comp_ack_timeout(direction));
+        rig.reg(0, timeout, 0);
+    }
     rig.write_ring(0, 0, Direction::M2s, &program.tx);
     rig.write_ring(0, 0, Direction::S2m, &program.rx);
     rig.doorbell(0, 0, Direction::M2s, 4);

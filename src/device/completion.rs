@@ -1,11 +1,12 @@
 //! Completion: acknowledged writes give their FIFO space back, and packets whose writes are all
 //! acknowledged complete in ring order (A9), which moves the current pointers and ends a DMB (A6).
 
-use super::engine::{Ctx, Engine, EngineEvent, Packet};
+use super::engine::{Ctx, Engine, EngineEvent, Needs, Packet};
 use super::error::ErrorBit;
 use crate::arch::regs::{Direction, M2sError, S2mError};
 use crate::desc::Descriptor;
 use crate::sim::Instant;
+use crate::units::Addr;
 
 impl Packet {
     /// When the packet is complete, once all its writes are visible.
@@ -50,6 +51,8 @@ impl Engine {
                 break;
             };
             let [tx_epoch, rx_epoch] = packet.epochs;
+            // The Rx ring was reset under the packet: its completion matches no descriptor.
+            let lost = packet.rx_descs > 0 && queue.rings[1].epoch != rx_epoch;
             queue.rings[Direction::M2s as usize].complete(packet.tx_descs, tx_epoch);
             queue.rings[Direction::S2m as usize].complete(packet.rx_descs, rx_epoch);
             queue.suspended &= !packet.dmb;
@@ -62,6 +65,10 @@ impl Engine {
             self.packets_in_flight -= 1;
             self.armed
                 .set(q, queue.rings[Direction::M2s as usize].outstanding() > 0);
+            if lost {
+                let bit = ErrorBit::M2s(M2sError::CompPktMismatch);
+                self.raise(bit, q as u8, 0, Addr(0), Descriptor::default());
+            }
             for direction in Direction::ALL {
                 self.announce(direction, q, &packet, ctx);
             }
@@ -123,6 +130,52 @@ impl Engine {
         if record.interrupt {
             self.interrupts.set_completion(direction, usize::from(q));
         }
+    }
+
+    /// AXI accesses that are not answered in time. Bursts are answered in order, so the oldest of
+    /// each kind tells.
+    pub(super) fn check_timeouts(&mut self, cycle: u64, needs: &mut Needs) {
+        self.check_read_timeout(cycle, needs);
+        for q in self.in_flight.iter() {
+            self.check_write_timeout(q, cycle, needs);
+        }
+        for direction in Direction::ALL {
+            if !self.prefetchers[direction as usize].is_fetching() {
+                continue;
+            }
+            for q in 0..self.queues.len() {
+                self.check_fetch_timeout(direction, q, cycle, needs);
+            }
+        }
+    }
+
+    fn check_fetch_timeout(
+        &mut self,
+        direction: Direction,
+        q: usize,
+        cycle: u64,
+        needs: &mut Needs,
+    ) {
+        let ring = &mut self.queues[q].rings[direction as usize];
+        let Some(fetch) = ring.fetches.front_mut() else {
+            return;
+        };
+        let Some(due) = fetch.issued_at.checked_add(self.limits.axi_timeout) else {
+            return;
+        };
+        if cycle < due {
+            needs.cycle(due);
+            return;
+        }
+        fetch.issued_at = u64::MAX;
+        let first = fetch.first;
+        let slot = ring.slot(first);
+        let at = ring.slot_address(slot);
+        let bit = match direction {
+            Direction::M2s => ErrorBit::M2s(M2sError::PrefetchTimeout),
+            Direction::S2m => ErrorBit::S2m(S2mError::PrefetchTimeout),
+        };
+        self.raise(bit, q as u8, slot, at, Descriptor::default());
     }
 
     /// When something can retire next: the oldest packet of a queue, and, if somebody waits for

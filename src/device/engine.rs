@@ -4,6 +4,7 @@ use super::arbiter::{Arbiter, Mode, Share};
 use super::completion_ring::{CompletionRing, TX_RECORD};
 use super::error::{DeviceError, ErrorBit};
 use super::fabric::{BEAT_BYTES, Fabric};
+use super::faults::{Fault, FaultKind, Faults, Injection, Site};
 use super::interrupts::Interrupts;
 use super::lane::Lane;
 use super::prefetch::Prefetcher;
@@ -14,10 +15,10 @@ use super::registers::Registers;
 use super::ring::Ring;
 use super::write::{RxCursor, WriteBurst, Writer};
 use crate::arch::regs::{
-    CfgLen, ChangeState, CompCfg, DataCfg, DescPrefCfg, DescPrefCfg2, DescPrefCfg3, Direction,
-    DwrrCfg, OutstandingM2s, OutstandingS2mWr, QueueCfg, QueueDwrrCfg1, QueueStatus, QueueSwCtrl,
-    RateLimitCfg1, RateLimitMask, RateLimiterCfg, UdmaState, UdmaStateReg, global, queue,
-    rate_limit,
+    self, CfgLen, ChangeState, CompCfg, DataCfg, DescPrefCfg, DescPrefCfg2, DescPrefCfg3,
+    Direction, DwrrCfg, OutstandingM2s, OutstandingS2mWr, QueueCfg, QueueDwrrCfg1, QueueStatus,
+    QueueSwCtrl, RateLimitCfg1, RateLimitMask, RateLimiterCfg, UdmaState, UdmaStateReg, general,
+    global, queue, rate_limit,
     table::{Access, Place},
 };
 use crate::arch::{ArchSpec, EngineId};
@@ -213,6 +214,8 @@ pub enum StallReason {
     PacketIncomplete,
     /// Rx descriptors for a packet's data.
     RxDescriptors,
+    /// An injected fault holds it for ever.
+    Stuck,
     /// Nothing known: transfers are under way.
     Busy,
 }
@@ -234,6 +237,7 @@ impl fmt::Display for Stall {
                 f.write_str("waits for the LAST Tx descriptor of a packet")
             }
             StallReason::RxDescriptors => f.write_str("waits for Rx descriptors"),
+            StallReason::Stuck => f.write_str("is stuck: an injected fault"),
             StallReason::Busy => f.write_str("is busy"),
         }
     }
@@ -290,6 +294,11 @@ pub(super) struct Queue {
     pub visible_floor: Vec<Instant>,
     /// Suspended on a DMB.
     pub suspended: bool,
+    /// Never scheduled again: an injected fault.
+    pub stuck: bool,
+    /// Since which cycle data waits for an Rx descriptor that nobody has announced, and whether the
+    /// acknowledge timeout of M2S and S2M has been reported.
+    pub starved: Option<(u64, [bool; 2])>,
     /// From the registers: what is switched on.
     pub prefetch_on: [bool; 2],
     pub stream_on: [bool; 2],
@@ -325,6 +334,8 @@ impl Queue {
             engine_fence: Vec::new(),
             visible_floor: Vec::new(),
             suspended: false,
+            stuck: false,
+            starved: None,
             prefetch_on: [false; 2],
             stream_on: [false; 2],
             dmb_masked: true,
@@ -367,6 +378,11 @@ pub(super) struct Limits {
     pub stream_rate_limit: RateLimit,
     /// A packet costs a rate limiter one token.
     pub rate_limit_packets: bool,
+    /// Cycles after which a packet whose data finds no Rx descriptor is an error of M2S and S2M;
+    /// 0 for never.
+    pub ack_timeout: [u64; 2],
+    /// Cycles after which an AXI access that is not answered is an error; 0 for never.
+    pub axi_timeout: u64,
 }
 
 /// What the stations wait for at the end of a wake-up.
@@ -422,6 +438,8 @@ pub struct Engine {
     wake_at: Option<Instant>,
     /// Whether the last wake-up ended waiting for a read or an acknowledge.
     waits: Needs,
+    /// Faults to inject; nothing on a machine without any.
+    faults: Option<Box<Faults>>,
     pub(super) counters: Counters,
     errors: Vec<DeviceError>,
 }
@@ -453,6 +471,7 @@ impl Engine {
             completions_in_flight: 0,
             wake_at: None,
             waits: Needs::default(),
+            faults: None,
             counters: Counters::default(),
             errors: Vec::new(),
         };
@@ -471,6 +490,25 @@ impl Engine {
     /// The first occurrence of each error, in the order they happened.
     pub fn errors(&self) -> &[DeviceError] {
         &self.errors
+    }
+
+    /// Arms a fault; `seed` is the run's, `index` numbers the faults of the machine.
+    pub fn inject(&mut self, fault: Fault, seed: u64, index: usize) {
+        let faults = self.faults.get_or_insert_default();
+        faults.arm(fault, seed, index);
+    }
+
+    /// A record of the faults that struck, the first ones, and how many there were.
+    pub fn injections(&self) -> (&[Injection], u64) {
+        match &self.faults {
+            Some(faults) => (faults.injections(), faults.struck()),
+            None => (&[], 0),
+        }
+    }
+
+    /// Queue `q` passes a site: the fault that strikes there.
+    pub(super) fn strike(&mut self, site: Site, q: u8, now: Instant) -> Option<FaultKind> {
+        self.faults.as_mut()?.strike(site, q, now)
     }
 
     /// Error bits raised so far in one half.
@@ -515,6 +553,9 @@ impl Engine {
         }
         if self.states.iter().any(|state| *state != UdmaState::Normal) {
             return StallReason::NotStarted;
+        }
+        if queue.stuck {
+            return StallReason::Stuck;
         }
         let starved = queue.packets.len() > queue.written && queue.lane.available() > 0;
         if starved && queue.rx.is_none() && queue.rings[S2m as usize].fifo.is_empty() {
@@ -683,7 +724,10 @@ impl Engine {
                 }
             }
             Place::Interrupt(group, within) => self.interrupts.write(group, within, value),
-            Place::General(_) | Place::GeneralEx(_) => self.registers.set(offset, value),
+            Place::General(_) | Place::GeneralEx(_) => {
+                self.registers.set(offset, value);
+                self.reload_limits();
+            }
         }
         ctx.out.interrupts.extend(self.interrupts.take());
         self.wake_by(ctx.now, ctx);
@@ -799,6 +843,7 @@ impl Engine {
             queue.written = 0;
             queue.rx = None;
             queue.suspended = false;
+            queue.starved = None;
             queue.lane = Lane::default();
         }
         self.in_flight = QueueSet::default();
@@ -852,6 +897,11 @@ impl Engine {
             stream_rate_limit: self.rate_limit(global::M2S_STREAM_RATE_LIMIT),
             rate_limit_packets: RateLimiterCfg::from_bits(get(M2s, global::M2S_RATE_LIMITER))
                 .pkt_mode_en(),
+            ack_timeout: [
+                u64::from(get(M2s, global::M2S_COMP_ACK_TIMEOUT)),
+                u64::from(get(S2m, global::S2M_COMP_ACK_TIMEOUT)),
+            ],
+            axi_timeout: u64::from(self.registers.get(regs::GEN + general::AXI_CFG_1)),
         };
         for queue in &mut self.queues {
             if !queue.tracker.inside() {
@@ -986,6 +1036,9 @@ impl Engine {
         for direction in Direction::ALL {
             self.issue_fetch(direction, cycle, &mut needs, ctx);
         }
+        if self.limits.axi_timeout > 0 {
+            self.check_timeouts(cycle, &mut needs);
+        }
         if let Some(cycle) = needs.cycle {
             self.wake_by(ctx.clock.edge(Cycles(cycle)), ctx);
         }
@@ -1042,6 +1095,9 @@ impl Engine {
             self.states = [UdmaState::Abort; 2];
         }
         self.error_logs[direction as usize].get_or_insert(desc);
+        if let Some(faults) = &mut self.faults {
+            faults.notice(queue, bit);
+        }
         if first {
             let error = DeviceError {
                 engine: self.id,

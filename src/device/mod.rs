@@ -16,6 +16,7 @@ mod completion_ring;
 mod engine;
 mod error;
 mod fabric;
+mod faults;
 mod interrupts;
 mod lane;
 mod prefetch;
@@ -31,3 +32,4 @@ pub use engine::{
 };
 pub use error::{DeviceError, ErrorBit};
 pub use fabric::{BEAT_BYTES, Fabric, ReadTimes, Route, WriteTimes};
+pub use faults::{Fault, FaultKind, Injection, When};

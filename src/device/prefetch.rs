@@ -4,6 +4,7 @@
 
 use super::engine::{Ctx, Engine, EngineEvent, Needs};
 use super::error::ErrorBit;
+use super::faults::{FaultKind, Site};
 use super::queue_set::QueueSet;
 use super::ring::Prefetched;
 use crate::arch::regs::{Direction, M2sError, S2mError, UdmaState};
@@ -31,6 +32,13 @@ pub(super) struct Prefetcher {
     next_cycle: u64,
 }
 
+impl Prefetcher {
+    /// Whether bursts are on their way.
+    pub fn is_fetching(&self) -> bool {
+        self.in_flight > 0
+    }
+}
+
 impl Engine {
     /// Asks for at most one burst of descriptors.
     pub(super) fn issue_fetch(
@@ -55,7 +63,7 @@ impl Engine {
             return;
         }
         let ring = &mut self.queues[q].rings[direction as usize];
-        let at = ring.begin_fetch(count);
+        let at = ring.begin_fetch(count, cycle);
         let more = ring.to_fetch() > 0;
         let len = count * DESC_BYTES as u32;
         let route = ctx.fabric.route(ctx.memory, at, u64::from(len));
@@ -127,7 +135,9 @@ impl Engine {
         let bytes = &mut bytes[..fetch.count as usize * DESC_BYTES];
         let first_slot = ring.slot(fetch.first);
         let at = ring.slot_address(first_slot);
-        if ctx.memory.read(at, bytes).is_err() {
+        let fault = self.strike(Site::Fetch(direction), q, ctx.now);
+        if ctx.memory.read(at, bytes).is_err() || fault.is_some() {
+            bytes.fill(0);
             let bit = match direction {
                 Direction::M2s => ErrorBit::M2s(M2sError::PrefetchResponse),
                 Direction::S2m => ErrorBit::S2m(S2mError::PrefetchResponse),
@@ -136,7 +146,12 @@ impl Engine {
         }
         self.prefetchers[direction as usize].fetched += u64::from(fetch.count);
         for (n, bytes) in bytes.as_chunks::<DESC_BYTES>().0.iter().enumerate() {
-            let desc = Descriptor::from_bytes(*bytes);
+            let mut desc = Descriptor::from_bytes(*bytes);
+            if let Some(FaultKind::FlipDescriptor { bit, .. }) =
+                self.strike(Site::Descriptor(direction), q, ctx.now)
+            {
+                desc.words[usize::from(bit / 32 % 4)] ^= 1 << (bit % 32);
+            }
             let nth = fetch.first + n as u64;
             self.accept(direction, q, nth, desc, ready_at);
         }

@@ -7,6 +7,7 @@
 use super::engine::{Ctx, Engine, EngineEvent, Needs, Packet, RegisterRead};
 use super::error::ErrorBit;
 use super::fabric::MAX_BURST_BYTES;
+use super::faults::{FaultKind, Site};
 use super::queue_set::QueueSet;
 use crate::arch::EngineId;
 use crate::arch::regs::{Direction, M2sError, UdmaState};
@@ -35,6 +36,8 @@ struct ReadBurst {
     desc: Descriptor,
     slot: u32,
     response: Duration,
+    /// Cycle of its issue; never once it has been reported as timed out.
+    issued_at: u64,
     /// When its data is at the engine; known once it is sampled.
     ready_at: Option<Instant>,
 }
@@ -125,6 +128,7 @@ impl Engine {
             slot: self.reader.sources[0].slot,
             desc: self.reader.sources[0].desc,
             response: times.response,
+            issued_at: cycle,
             ready_at: None,
         });
         self.reader.offset += len;
@@ -150,7 +154,7 @@ impl Engine {
         let mut ready = QueueSet::default();
         for q in self.reader.schedulable.iter() {
             let queue = &self.queues[q];
-            if queue.suspended || !queue.stream_on[Direction::M2s as usize] {
+            if queue.suspended || queue.stuck || !queue.stream_on[Direction::M2s as usize] {
                 continue;
             }
             match self.packet_ready_at(q) {
@@ -183,6 +187,21 @@ impl Engine {
         let Some(q) = self.arbiter.pick(ready, mode, &self.shares) else {
             return false;
         };
+        match self.strike(Site::Packet, q as u8, ctx.now) {
+            Some(FaultKind::StuckQueue) => {
+                self.queues[q].stuck = true;
+                // Somebody else may go on in the next cycle.
+                needs.cycle(cycle + 1);
+                return false;
+            }
+            Some(FaultKind::Report(bit)) => {
+                self.raise(bit, q as u8, 0, Addr(0), Descriptor::default());
+                if self.states.contains(&UdmaState::Abort) {
+                    return false;
+                }
+            }
+            _ => {}
+        }
         let bytes = self.start_packet(q, ctx.now);
         self.arbiter.serve(q, bytes, mode);
         if !self.reader.schedulable.contains(q) {
@@ -280,12 +299,30 @@ impl Engine {
     /// that is what the burst reads.
     pub(super) fn sample_read(&mut self, burst: u64, ctx: &mut Ctx) -> Option<RegisterRead> {
         let index = burst.checked_sub(self.reader.first_burst)? as usize;
+        let queue = self.reader.bursts.get(index)?.queue;
+        let fault = self.strike(Site::Read, queue, ctx.now);
         let read = self.reader.bursts.get_mut(index)?;
         let (at, len) = (read.at, read.len);
         let (first, rest) = self.queues[usize::from(read.queue)]
             .lane
             .pieces_mut(read.lane_offset, len);
-        match read_pieces(ctx.memory, at, first, rest) {
+        let bytes = read_pieces(ctx.memory, at, first, rest);
+        match (bytes, fault) {
+            (_, Some(FaultKind::LostRead)) => return None,
+            (_, Some(FaultKind::ReadError)) => {
+                self.refuse_read(index, at);
+                self.sampled(index, ctx);
+                return None;
+            }
+            (Ok(()), Some(FaultKind::FlipData { bit })) => {
+                let (byte, bit) = (bit / 8 % len, bit % 8);
+                if let Some(byte) = first.iter_mut().chain(rest).nth(byte as usize) {
+                    *byte ^= 1 << bit;
+                }
+            }
+            _ => {}
+        }
+        match bytes {
             Ok(()) => {}
             Err(AccessReason::Registers) => {
                 if let Some((engine, offset)) = register_window(ctx.memory, at, len) {
@@ -351,6 +388,26 @@ impl Engine {
             self.reader.bursts.pop_front();
             self.reader.first_burst += 1;
         }
+    }
+
+    /// The oldest read has not been answered in time: an AXI timeout. It is reported once; if the
+    /// error is masked, the engine goes on waiting.
+    pub(super) fn check_read_timeout(&mut self, cycle: u64, needs: &mut Needs) {
+        let timeout = self.limits.axi_timeout;
+        let Some(read) = self.reader.bursts.front_mut() else {
+            return;
+        };
+        let Some(due) = read.issued_at.checked_add(timeout) else {
+            return;
+        };
+        if cycle < due {
+            needs.cycle(due);
+            return;
+        }
+        read.issued_at = u64::MAX;
+        let (queue, slot, at, desc) = (read.queue, read.slot, read.at, read.desc);
+        let bit = ErrorBit::M2s(M2sError::DataTimeout);
+        self.raise(bit, queue, slot, at, desc);
     }
 
     /// Bytes of a lane's space are free again.

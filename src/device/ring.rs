@@ -28,6 +28,8 @@ pub struct Fetch {
     pub count: u32,
     /// Whether the ring was reset after the fetch was issued: what arrives is dropped.
     pub stale: bool,
+    /// Cycle of its issue; never once it has been reported as timed out.
+    pub issued_at: u64,
 }
 
 /// A ring and its pointers.
@@ -96,12 +98,13 @@ impl Ring {
     }
 
     /// Moves the head over `count` descriptors that are being fetched; returns their address.
-    pub fn begin_fetch(&mut self, count: u32) -> Addr {
+    pub fn begin_fetch(&mut self, count: u32, cycle: u64) -> Addr {
         let at = self.slot_address(self.slot(self.head));
         self.fetches.push_back(Fetch {
             first: self.head,
             count,
             stale: false,
+            issued_at: cycle,
         });
         self.head += u64::from(count);
         at

@@ -6,8 +6,9 @@
 use super::engine::{Ctx, Engine, EngineEvent, Needs, Queue, RegisterWrite};
 use super::error::ErrorBit;
 use super::fabric::MAX_BURST_BYTES;
+use super::faults::{FaultKind, Site};
 use super::read::register_window;
-use crate::arch::regs::{Direction, S2mError, UdmaState};
+use crate::arch::regs::{Direction, M2sError, S2mError, UdmaState};
 use crate::config::SowScope;
 use crate::desc::{Descriptor, RxDesc};
 use crate::memory::{AccessError, AccessReason, Effects, PhysicalMemory};
@@ -34,6 +35,8 @@ pub(super) struct WriteBurst {
     /// Number of its packet in the queue.
     packet: u64,
     response: Duration,
+    /// Cycle of its issue; never once it has been reported as timed out.
+    pub issued_at: u64,
     /// When the engine has the acknowledge; known once it is visible.
     pub acknowledged_at: Option<Instant>,
 }
@@ -57,7 +60,7 @@ impl Engine {
             return;
         }
         for q in self.in_flight.after(self.writer.last) {
-            if let Some(len) = self.write_ready(q, needs, ctx.now) {
+            if let Some(len) = self.write_ready(q, cycle, needs, ctx.now) {
                 self.writer.last = q;
                 self.issue_burst(q, len, cycle, ctx);
                 needs.cycle(self.writer.next_cycle);
@@ -68,7 +71,13 @@ impl Engine {
 
     /// Length of the write burst that queue `q` can issue now. `None`, and what it waits for in
     /// `needs`, if it cannot.
-    fn write_ready(&mut self, q: usize, needs: &mut Needs, now: Instant) -> Option<u32> {
+    fn write_ready(
+        &mut self,
+        q: usize,
+        cycle: u64,
+        needs: &mut Needs,
+        now: Instant,
+    ) -> Option<u32> {
         let queue = &mut self.queues[q];
         // A packet that was dropped has nothing to write.
         while (queue.packets.get(queue.written)).is_some_and(|packet| packet.to_write == 0) {
@@ -78,8 +87,10 @@ impl Engine {
             return None;
         }
         if self.queues[q].rx.is_none() && !self.take_rx(q, needs, now) {
+            self.starve(q, cycle, needs);
             return None;
         }
+        self.queues[q].starved = None;
         let queue = &self.queues[q];
         let rx = queue.rx.as_ref()?;
         let to_write = queue.packets[queue.written].to_write;
@@ -145,6 +156,60 @@ impl Engine {
         true
     }
 
+    /// Data may be waiting for an Rx descriptor that no doorbell has announced: a hint at first, an
+    /// error of either half once its acknowledge timeout has passed.
+    fn starve(&mut self, q: usize, cycle: u64, needs: &mut Needs) {
+        let queue = &mut self.queues[q];
+        let ring = &queue.rings[Direction::S2m as usize];
+        let announced = !ring.fifo.is_empty() || !ring.fetches.is_empty() || ring.to_fetch() > 0;
+        if announced || queue.lane.available() == 0 {
+            needs.read = true;
+            return;
+        }
+        if queue.starved.is_none() {
+            let hint = S2mError::NoDescHint.mask();
+            self.interrupts.set_error(Direction::S2m, hint);
+        }
+        let (since, reported) = *queue.starved.get_or_insert((cycle, [false; 2]));
+        let bits = [
+            ErrorBit::M2s(M2sError::StreamTimeout),
+            ErrorBit::S2m(S2mError::NoDescTimeout),
+        ];
+        for (half, bit) in bits.into_iter().enumerate() {
+            let timeout = self.limits.ack_timeout[half];
+            let due = since.saturating_add(timeout);
+            if timeout == 0 || reported[half] {
+                continue;
+            }
+            if cycle < due {
+                needs.cycle(due);
+                continue;
+            }
+            if let Some((_, reported)) = &mut self.queues[q].starved {
+                reported[half] = true;
+            }
+            self.raise(bit, q as u8, 0, Addr(0), Descriptor::default());
+        }
+    }
+
+    /// The oldest write of a queue has not been acknowledged in time: an AXI timeout, reported once.
+    pub(super) fn check_write_timeout(&mut self, q: usize, cycle: u64, needs: &mut Needs) {
+        let Some(write) = self.queues[q].writes.front_mut() else {
+            return;
+        };
+        let Some(due) = write.issued_at.checked_add(self.limits.axi_timeout) else {
+            return;
+        };
+        if cycle < due {
+            needs.cycle(due);
+            return;
+        }
+        write.issued_at = u64::MAX;
+        let (slot, at, desc) = (write.slot, write.at, write.desc);
+        let bit = ErrorBit::S2m(S2mError::DataTimeout);
+        self.raise(bit, q as u8, slot, at, desc);
+    }
+
     fn issue_burst(&mut self, q: usize, len: u32, cycle: u64, ctx: &mut Ctx) {
         let queue = &mut self.queues[q];
         let burst = queue.next_write();
@@ -180,6 +245,7 @@ impl Engine {
             slot,
             packet: packet_number,
             response: times.response,
+            issued_at: cycle,
             acknowledged_at: None,
         });
         self.writer.outstanding += 1;
@@ -207,6 +273,7 @@ impl Engine {
 
     /// A write burst reaches its target: the bytes are visible from now on.
     pub(super) fn land_write(&mut self, q: u8, burst: u64, ctx: &mut Ctx) {
+        let fault = self.strike(Site::Write, q, ctx.now);
         let queue = &mut self.queues[usize::from(q)];
         let Some(index) = burst.checked_sub(queue.first_write) else {
             return;
@@ -214,11 +281,26 @@ impl Engine {
         let Some(write) = queue.writes.get_mut(index as usize) else {
             return;
         };
-        let acknowledged_at = ctx.now + write.response;
-        write.acknowledged_at = Some(acknowledged_at);
+        let late = match fault {
+            Some(FaultKind::LateAck(by)) => by,
+            _ => Duration::ZERO,
+        };
+        let acknowledged_at = ctx.now + write.response + late;
+        if fault != Some(FaultKind::LostAck) {
+            write.acknowledged_at = Some(acknowledged_at);
+        }
         let (at, len, slot, desc) = (write.at, write.len, write.slot, write.desc);
         let (first, rest) = queue.lane.pieces(write.lane_offset, len);
-        match write_pieces(ctx.memory, at, first, rest) {
+        let written = match fault {
+            Some(FaultKind::WriteError) => {
+                let bit = ErrorBit::S2m(S2mError::DataResponse);
+                self.raise(bit, q, slot, at, desc);
+                self.acknowledge_due(q, index as usize, acknowledged_at, ctx);
+                return;
+            }
+            _ => write_pieces(ctx.memory, at, first, rest),
+        };
+        match written {
             Ok(Effects::None) => {}
             Ok(effects) => ctx.out.effects.push(effects),
             Err(error) => {
@@ -245,7 +327,10 @@ impl Engine {
             }
         }
         self.counters.bytes_written += u64::from(len);
-        self.acknowledge_due(q, index as usize, acknowledged_at, ctx);
+        // A packet whose write is never acknowledged is never complete.
+        if fault != Some(FaultKind::LostAck) {
+            self.acknowledge_due(q, index as usize, acknowledged_at, ctx);
+        }
     }
 
     /// Accounts for a visible write and wakes the engine if someone waits for its acknowledge.

@@ -250,6 +250,9 @@ impl QueuePair {
         bus.write_reg(reg(queue::DRBP_LOW), base.0 as u32)?;
         bus.write_reg(reg(queue::DRBP_HIGH), (base.0 >> 32) as u32)?;
         bus.write_reg(reg(queue::DRL), self.ring_size(direction))?;
+        // A queue may wait for its other ring as long as it likes: the driver does this too (A).
+        let timeout = global::comp_ack_timeout(direction);
+        bus.write_reg(self.global_reg(direction, timeout), 0)?;
         update(bus, reg(queue::comp_cfg(direction)), |value| {
             CompCfg::from_bits(value)
                 .with_en_comp_ring_update(false)

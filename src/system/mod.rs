@@ -14,7 +14,9 @@ pub use sequencer::{Observation, ProgramError, SequencerId, SequencerOp, WaitOp}
 use crate::arch::regs::{Direction, UdmaState};
 use crate::arch::{Arch, ArchSpec, EngineId};
 use crate::config::Config;
-use crate::device::{Counters, Ctx, DeviceError, Engine, EngineEvent, Fabric, Outbox};
+use crate::device::{
+    Counters, Ctx, DeviceError, Engine, EngineEvent, Fabric, Fault, Injection, Outbox,
+};
 use crate::memory::{Effects, PhysicalMemory};
 use crate::sim::{Clock, ComponentId, Duration, EventClass, EventQueue, Instant};
 use crate::units::Cycles;
@@ -42,6 +44,18 @@ pub enum SystemError {
     /// The operating system refused address space for the machine's memory.
     #[error("cannot map the memory of the simulated machine: {0}")]
     Memory(#[from] std::io::Error),
+}
+
+/// A queue that the device does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{arch} has no queue {queue} of engine {}", engine.0)]
+pub struct NoSuchQueue {
+    /// The generation.
+    pub arch: Arch,
+    /// The engine asked for.
+    pub engine: EngineId,
+    /// The queue asked for.
+    pub queue: u8,
 }
 
 /// What one engine shows at the end of a run.
@@ -94,6 +108,8 @@ pub struct System {
     interrupts: VecDeque<Interrupt>,
     /// Reused by every call of an engine.
     outbox: Outbox,
+    seed: u64,
+    faults_armed: usize,
 }
 
 impl System {
@@ -122,6 +138,8 @@ impl System {
             observations: Vec::new(),
             interrupts: VecDeque::new(),
             outbox: Outbox::default(),
+            seed,
+            faults_armed: 0,
             config,
         })
     }
@@ -154,6 +172,39 @@ impl System {
     /// The machine's memory.
     pub fn memory(&self) -> &PhysicalMemory {
         &self.memory
+    }
+
+    /// Arms a fault. Faults are numbered in the order they are armed, which seeds their streams.
+    ///
+    /// # Errors
+    /// [`NoSuchQueue`] if the device has no such engine or the engine no such queue.
+    pub fn inject(&mut self, fault: Fault) -> Result<(), NoSuchQueue> {
+        let engine = (self.engines.get_mut(fault.engine.0 as usize))
+            .filter(|_| u32::from(fault.queue) < self.spec.limits.queues_per_engine)
+            .ok_or(NoSuchQueue {
+                arch: self.spec.arch,
+                engine: fault.engine,
+                queue: fault.queue,
+            })?;
+        engine.inject(fault, self.seed, self.faults_armed);
+        self.faults_armed += 1;
+        Ok(())
+    }
+
+    /// A record of the faults that struck, engine by engine.
+    pub fn injections(&self) -> Vec<Injection> {
+        let engines = self.engines.iter();
+        engines
+            .flat_map(|engine| engine.injections().0.iter().copied())
+            .collect()
+    }
+
+    /// How many faults struck, recorded or not.
+    pub fn faults_struck(&self) -> u64 {
+        self.engines
+            .iter()
+            .map(|engine| engine.injections().1)
+            .sum()
     }
 
     /// What an engine shows; `None` if the device has no such engine.

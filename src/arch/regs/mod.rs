@@ -249,6 +249,14 @@ pub mod global {
     /// Version of the DMA.
     pub const DMA_VERSION: u64 = 0x604;
 
+    /// Completion acknowledge timeout, in either half.
+    pub const fn comp_ack_timeout(direction: super::Direction) -> u64 {
+        match direction {
+            super::Direction::M2s => M2S_COMP_ACK_TIMEOUT,
+            super::Direction::S2m => S2M_COMP_ACK_TIMEOUT,
+        }
+    }
+
     /// Queues whose prefetch is enabled, in either half.
     pub const fn pref_queue_en(direction: super::Direction) -> u64 {
         match direction {

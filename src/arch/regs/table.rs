@@ -242,7 +242,7 @@ pub const GLOBAL_M2S: &[Row] = &[
         0,
     ),
     words(inert("comp_cfg_1c", global::M2S_COMP_CFG_1C, 0), 2),
-    inert(
+    live(
         "comp_ack_timeout",
         global::M2S_COMP_ACK_TIMEOUT,
         super::COMP_ACK_TIMEOUT_RESET,
@@ -282,7 +282,7 @@ pub const GLOBAL_S2M: &[Row] = &[
     inert("desc_pref_cfg_4", global::S2M_DESC_PREF_CFG_4, 0),
     live("comp_cfg_1c", global::S2M_COMP_CFG_1C, 4),
     inert("comp_cfg_2c", global::S2M_COMP_CFG_1C + 4, 0),
-    inert(
+    live(
         "comp_ack_timeout",
         global::S2M_COMP_ACK_TIMEOUT,
         super::COMP_ACK_TIMEOUT_RESET,
@@ -312,7 +312,8 @@ pub const INTERRUPT_GROUP: &[Row] = &[
 
 /// The GEN block, beside its interrupt groups.
 pub const GENERAL: &[Row] = &[
-    words(inert("axi_cfg", general::AXI_CFG_1, 0), 64),
+    live("axi_cfg_1", general::AXI_CFG_1, 0),
+    words(inert("axi_cfg", general::AXI_CFG_1 + 4, 0), 63),
     words(inert("axi_error_1", general::AXI_ERROR_1, 0), 128),
     words(inert("axi_error_2", general::AXI_ERROR_2, 0), 64),
     words(inert("axi_queue", general::AXI_QUEUE, 0), 64),
