@@ -38,6 +38,7 @@ mod reduce_packet;
 mod template;
 mod transpose;
 mod transpose_packet;
+mod written;
 
 pub use build::{BarrierMode, BuildError, CopyFlags, InvalidBarrierMode, build_copy};
 pub use compute_meta::{ComputeMetaWord, FmaSelector, MetaOp, OperandWord};
@@ -67,3 +68,4 @@ pub use transpose_packet::{
     MAX_TRANSPOSE_BYTES, TRANSPOSE_ALIGN_BYTES, TRANSPOSE_TILE_ROWS, TransposeError,
     TransposePacket, build_transpose_packet,
 };
+pub use written::written_bytes;

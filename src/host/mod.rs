@@ -17,6 +17,7 @@ mod pack;
 mod packet;
 mod pages;
 mod pring;
+mod produce;
 mod queue;
 mod set;
 mod template;
@@ -40,6 +41,11 @@ pub use pack::PackError;
 pub use packet::PacketCounts;
 pub use pages::{MAX_VRING_DESCS, PAGE_DESCS, PagesError, VringPages};
 pub use pring::{Pring, PringError, PringType};
+pub use produce::{
+    AppendCounts, AppendError, DevmemLoad, DmaOp, IoStep, MAX_PATTERN_ELEMENTS, Pattern,
+    ProduceError, PseudoCopy, PseudoDmaError, Refill, RingUse, Signal, Step, TableLoad, TableRing,
+    act_tbl_rings, data_refill_rings, devmem_load_template, dynamic_config_rings, seed_set_rings,
+};
 pub use queue::{QueueError, QueueOptions, QueuePair};
 pub use set::{MAX_SET_VRINGS, VringSet, VringSetError};
 pub use template::{MemRefTable, TemplateError, Tensor, TensorSet};

@@ -8,7 +8,7 @@
 
 use super::edits::EditError;
 use super::vring::Vring;
-use crate::desc::{CmeOp, Descriptor, TxDesc};
+use crate::desc::{CmeOp, Descriptor, TxDesc, written_bytes};
 
 /// Why a window was not packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -64,10 +64,10 @@ pub enum PackError {
         /// Most bytes.
         max_packet_size: u64,
     },
-    /// The Rx descriptors of a packet that is no copy are not known.
+    /// The Rx descriptors of a packet are not known.
     #[error(
-        "the packet at Tx descriptor {idx} is no plain copy: which Rx descriptors the copies behind \
-         it have is not known"
+        "what the packet at Tx descriptor {idx} writes is not known, and so which Rx descriptors the \
+         copies behind it have"
     )]
     Opaque {
         /// First descriptor of the packet.
@@ -194,8 +194,10 @@ impl Vring {
             }
             idx = whole.end;
             if !whole.copy {
-                // Its Rx descriptors depend on its operation.
-                rx_idx = None;
+                rx_idx = match rx_idx {
+                    Some(rx_start) => self.skip_written(&whole, rx_start)?,
+                    None => None,
+                };
                 opaque = whole.start;
                 if inside {
                     close(&mut packed, &mut open, whole.start);
@@ -257,6 +259,27 @@ impl Vring {
             }
         }
         broken(used.saturating_sub(1), "no LAST at the end of the packet")
+    }
+
+    /// The Rx descriptor behind those that a packet of another operation writes to; `None` if that is
+    /// not known.
+    fn skip_written(&self, packet: &Whole, rx_idx: u32) -> Result<Option<u32>, PackError> {
+        let descs: Vec<Descriptor> = (packet.start..packet.end)
+            .filter_map(|idx| self.tx.get(idx).copied())
+            .collect();
+        let Some(mut left) = written_bytes(&descs) else {
+            return Ok(None);
+        };
+        let mut next_rx = rx_idx;
+        while left > 0 {
+            let rx = self.rx.get(next_rx).ok_or(PackError::NoRx {
+                idx: packet.start,
+                used: self.rx.used_desc_count(),
+            })?;
+            left = left.saturating_sub(rx.len_ctrl().byte_len().into());
+            next_rx += 1;
+        }
+        Ok(Some(next_rx))
     }
 
     /// Cuts a copy packet whose bytes start at Rx descriptor `rx_idx` into pieces.
@@ -343,7 +366,10 @@ fn is_plain_copy(desc: Descriptor) -> bool {
 mod tests {
     use super::*;
     use crate::arch::Arch;
-    use crate::desc::{BarrierMode, Buffer, CmeMeta, CopyPacket, MetaCtrl, RingId, packets};
+    use crate::desc::{
+        BarrierMode, Buffer, CcePacket, CmeMeta, CopyPacket, DType, KbinOp, MetaCtrl, RingId,
+        packets,
+    };
     use crate::units::Addr;
 
     const MAX: u64 = 1 << 20;
@@ -497,6 +523,7 @@ mod tests {
         assert_eq!(shape(&vring), [2, 3, 3]);
         assert_eq!(tx(&vring)[2..], before[..]);
         vring.add_desc_transfer(Addr(0), Addr(64), 64).unwrap();
+        // What a checksum packet writes is not known.
         let refused = pack_all(&mut vring, MAX).unwrap_err();
         assert!(matches!(
             refused,
@@ -568,5 +595,22 @@ mod tests {
                 ..
             }
         ));
+    }
+
+    #[test]
+    fn copies_behind_a_reduction_are_packed() {
+        let mut vring = Vring::new(Arch::V3, "v").unwrap();
+        let places = [Addr(0x100), Addr(0x200), Addr(0x300)];
+        let packet = CcePacket::new(&places, &places, 32, DType::Bfloat16);
+        vring.add_dma_packet_cce(KbinOp::Add, &packet).unwrap();
+        for n in 0..3 {
+            let none = BarrierMode::None;
+            vring
+                .add_desc_transfer_with_barrier(Addr(0), Addr(n * 64), 64, none)
+                .unwrap();
+        }
+        assert_eq!(vring.pack_descs(4, 7, MAX, 3), Ok(-2));
+        assert_eq!(shape(&vring), [4, 3]);
+        assert_eq!(pack_all(&mut vring, MAX), Ok(0));
     }
 }
