@@ -13,6 +13,7 @@
 mod arbiter;
 mod completion;
 mod completion_ring;
+pub mod compute;
 mod engine;
 mod error;
 mod fabric;

@@ -1,0 +1,14 @@
+//! Compute while copying: what the stream processor between read and write does to a packet's bytes
+//! (`docs/compute.md`). Pure functions on bytes, the same for whoever executes a packet.
+//!
+//! [`Reduction`] is the arithmetic of the CCE: ADD, MIN, MAX and FMA over equally long sources, in
+//! any mix of types; with a single source, a cast.
+
+mod element;
+mod float;
+mod kernels;
+mod reduce;
+
+pub use element::Fp8;
+pub use float::Overflow;
+pub use reduce::{Constant, Extreme, Fma, Fold, Operand, Reduction};
