@@ -12,6 +12,7 @@ use crate::sim::{Duration, Instant, stream};
 use crate::units::{Addr, BytesPerSecond};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
+use std::collections::BTreeMap;
 
 /// Bytes that cross an engine's data path in one UDMA cycle (A: 256-bit beats).
 pub const BEAT_BYTES: u32 = 32;
@@ -110,6 +111,8 @@ pub struct Fabric {
     host: TargetTiming,
     /// When each channel is free again.
     busy_until: Vec<Instant>,
+    /// Extra time of each access to a slow channel.
+    slow: BTreeMap<u32, Duration>,
     /// Longest extra access time in femtoseconds.
     jitter_fs: u64,
     jitter: ChaCha8Rng,
@@ -133,6 +136,7 @@ impl Fabric {
             csr,
             host,
             busy_until: vec![Instant::START; next as usize],
+            slow: BTreeMap::new(),
             jitter_fs: config.jitter.as_fs(),
             jitter: stream(seed, "fabric/jitter"),
         }
@@ -187,6 +191,11 @@ impl Fabric {
         }
     }
 
+    /// Fault injection: each access to a channel takes longer by so much.
+    pub fn slow_down(&mut self, route: Route, by: Duration) {
+        self.slow.insert(route.channel, by);
+    }
+
     fn timing(&self, kind: Kind) -> &TargetTiming {
         match kind {
             Kind::Hbm => &self.hbm,
@@ -202,7 +211,10 @@ impl Fabric {
         let busy_until = &mut self.busy_until[route.channel()];
         let done = arrival.max(*busy_until) + Duration::from_fs(occupied);
         *busy_until = done;
-        done
+        match self.slow.get(&route.channel) {
+            Some(extra) => done + *extra,
+            None => done,
+        }
     }
 
     fn draw_jitter(&mut self) -> Duration {

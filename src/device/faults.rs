@@ -10,6 +10,7 @@ use crate::arch::regs::Direction;
 use crate::sim::{Duration, Instant, stream};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
+use std::fmt;
 
 /// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +44,51 @@ pub enum FaultKind {
     /// A block reports an error that only it can see, such as a parity error, when the packet
     /// starts.
     Report(ErrorBit),
+}
+
+impl fmt::Display for FaultKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FaultKind::FetchError(direction) => {
+                write!(
+                    f,
+                    "AXI error of a {} descriptor fetch",
+                    direction.ring_name()
+                )
+            }
+            FaultKind::FlipDescriptor { direction, bit } => {
+                write!(
+                    f,
+                    "bit {bit} of a {} descriptor flipped",
+                    direction.ring_name()
+                )
+            }
+            FaultKind::ReadError => f.write_str("AXI error of a data read"),
+            FaultKind::LostRead => f.write_str("data read never answered"),
+            FaultKind::FlipData { bit } => write!(f, "bit {bit} of a data read flipped"),
+            FaultKind::WriteError => f.write_str("AXI error of a data write"),
+            FaultKind::LostAck => f.write_str("write acknowledge lost"),
+            FaultKind::LateAck(by) => write!(f, "write acknowledge late by {by}"),
+            FaultKind::StuckQueue => f.write_str("queue stuck"),
+            FaultKind::Report(bit) => write!(f, "error reported: {}", bit.meaning()),
+        }
+    }
+}
+
+impl fmt::Display for Injection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Fault {
+            engine,
+            queue,
+            kind,
+            ..
+        } = self.fault;
+        write!(f, "{engine} queue {queue}, occasion {}: {kind}; ", self.nth)?;
+        match self.noticed {
+            Some(bit) => write!(f, "noticed as {}", bit.meaning()),
+            None => f.write_str("no error bit noticed it"),
+        }
+    }
 }
 
 /// A place in a packet's life at which faults strike.

@@ -8,6 +8,7 @@ use super::quantity::Span;
 use crate::arch::Arch;
 use crate::arch::regs::{Direction, M2sError, S2mError};
 use crate::desc::BarrierMode;
+use crate::device::{FaultKind, When};
 use crate::system::{SemTest, WaitOp};
 use crate::units::Bytes;
 
@@ -22,6 +23,7 @@ pub(super) struct Ast {
     pub prings: Vec<PringDecl>,
     pub steps: Vec<StepDecl>,
     pub sequencers: Vec<SequencerDecl>,
+    pub faults: Vec<FaultDecl>,
     pub expects: Vec<ExpectDecl>,
 }
 
@@ -98,6 +100,16 @@ pub(super) enum OpDecl {
     },
     Doorbell(DoorbellDecl),
     Trigger(TriggerDecl),
+    WriteRegister {
+        engine: At<EngineRef>,
+        register: At<String>,
+        value: u32,
+    },
+    ReadRegister {
+        engine: At<EngineRef>,
+        register: At<String>,
+        name: At<String>,
+    },
     Wait {
         on: WaitDecl,
         timeout: Option<At<Span>>,
@@ -137,6 +149,33 @@ pub(super) enum WaitDecl {
     Word { at: At<Location>, value: u32 },
     Cycles(u64),
     Sequencer(At<String>),
+    Interrupt,
+}
+
+/// Something that goes wrong on purpose.
+#[derive(Debug)]
+pub(super) struct FaultDecl {
+    pub only: Only,
+    pub what: FaultWhatDecl,
+}
+
+#[derive(Debug)]
+pub(super) enum FaultWhatDecl {
+    /// A fault of a queue.
+    Queue {
+        queue: QueueDecl,
+        kind: FaultKindDecl,
+        when: When,
+    },
+    /// A slow memory channel.
+    SlowChannel { at: At<Location>, by: At<Span> },
+}
+
+/// A fault of a queue: ready, or with a time still to be converted.
+#[derive(Debug)]
+pub(super) enum FaultKindDecl {
+    Kind(FaultKind),
+    LateAck(At<Span>),
 }
 
 #[derive(Debug)]

@@ -72,6 +72,12 @@ pub(super) enum HostAction {
         region: Region,
         fill: Fill,
     },
+    WriteRegister {
+        at: Addr,
+        value: u32,
+        /// Whether the register is a doorbell: what it lets run is not known.
+        doorbell: bool,
+    },
 }
 
 /// How the barrier of an authored transfer is chosen.
@@ -248,6 +254,7 @@ impl HostSide {
                 tx,
                 rx,
             } => self.queue(*engine, *queue)?.trigger(bus, *tx, *rx)?,
+            HostAction::WriteRegister { at, value, .. } => bus.write_reg(*at, *value)?,
             HostAction::Write { region, fill } => self::fill(bus, region, fill, seed)?,
         }
         Ok(())

@@ -39,6 +39,10 @@ pub struct Report {
     pub expectations: Vec<ExpectationReport>,
     /// Errors that engines recorded, in words.
     pub errors: Vec<String>,
+    /// Faults that were injected, and what noticed them.
+    pub faults: Vec<String>,
+    /// Interrupts that the host took.
+    pub interrupts: Vec<String>,
     /// What the device ignored or could not make sense of, in words.
     pub warnings: Vec<String>,
 }
@@ -193,6 +197,12 @@ impl Report {
             "barriers  {} DMB, {} write barriers, {} strong-ordered writes",
             totals.dmb, totals.write_barriers, totals.strong_order_writes
         )?;
+        for fault in &self.faults {
+            writeln!(f, "fault     {fault}")?;
+        }
+        for interrupt in &self.interrupts {
+            writeln!(f, "interrupt {interrupt}")?;
+        }
         for error in &self.errors {
             writeln!(f, "error     {error}")?;
         }

@@ -4,13 +4,14 @@ use super::check::Evidence;
 use super::fill::{CHUNK, Fill, chunks};
 use super::host_side::HostSide;
 use super::place::Region;
-use super::plan::{Action, Plan, Step, WaitOn};
+use super::plan::{Action, FaultPlan, Plan, Step, WaitOn};
 use super::report::{Report, StepReport, Totals};
 use crate::device::Counters;
 use crate::host::{Bus, BusError, PringError};
 use crate::sim::{Duration, Instant};
 use crate::system::{
-    Condition, ProgramError, SequencerId, System, SystemError, WaitOutcome, Waiter,
+    Condition, Interrupt, NoSuchQueue, ProgramError, SequencerId, System, SystemError, WaitOutcome,
+    Waiter,
 };
 use crate::units::Addr;
 use std::collections::BTreeMap;
@@ -30,6 +31,9 @@ pub enum RunError {
     /// A ring could not be set up.
     #[error(transparent)]
     Ring(#[from] PringError),
+    /// A fault names a queue that the machine does not have.
+    #[error(transparent)]
+    Fault(#[from] NoSuchQueue),
     /// A sequencer program cannot be executed on the machine.
     #[error(transparent)]
     Program(#[from] ProgramError),
@@ -77,6 +81,12 @@ impl Plan {
         {
             fill(&mut system, &content.region, &content.fill, self.seed)?;
         }
+        for fault in &self.faults {
+            match fault {
+                FaultPlan::Queue(fault) => system.inject(*fault)?,
+                FaultPlan::SlowChannel { at, by } => system.slow_down(*at, *by),
+            }
+        }
         let host = HostSide::new(self.config.arch(), &self.prings, &mut system)?;
         let mut sequencers = Vec::new();
         for (name, program) in &self.sequencers {
@@ -90,6 +100,7 @@ impl Plan {
             observations: BTreeMap::new(),
             times: Vec::new(),
             reports: Vec::new(),
+            interrupts: Vec::new(),
             progress,
         };
         let stopped = run.steps();
@@ -106,6 +117,8 @@ struct Run<'a> {
     times: Vec<(Instant, Instant)>,
     /// One for each `[[step]]`, with its index in the file and the time it began.
     reports: Vec<(usize, Instant, StepReport)>,
+    /// Interrupts the host took, in order.
+    interrupts: Vec<Interrupt>,
     progress: &'a mut dyn FnMut(Progress),
 }
 
@@ -136,6 +149,20 @@ impl Run<'_> {
                 done.map_err(|error| error.to_string())
             }
             Action::Wait { on, timeout } => self.wait(on, *timeout),
+            Action::Interrupt { timeout } => {
+                self.wait(&WaitOn::Condition(Condition::Interrupt), *timeout)?;
+                self.interrupts.extend(self.system.take_interrupt());
+                Ok(())
+            }
+            Action::ReadRegister { name, at } => {
+                let value = self
+                    .system
+                    .read_reg(*at)
+                    .map_err(|error| error.to_string())?;
+                let bytes = value.to_le_bytes().to_vec();
+                self.observations.insert(name.clone(), bytes);
+                Ok(())
+            }
             Action::Observe { name, region } => {
                 let mut bytes = vec![0; region.bytes as usize];
                 let read = self.system.memory().read(region.at, &mut bytes);
@@ -249,6 +276,24 @@ impl Run<'_> {
             expectations,
             errors: evidence.errors().iter().map(ToString::to_string).collect(),
             warnings: warnings(&counters),
+            faults: {
+                let injections = self.system.injections();
+                let shown = injections.iter().map(ToString::to_string);
+                let more = self.system.faults_struck() - injections.len() as u64;
+                let more = (more > 0).then(|| format!("and {more} more"));
+                shown.chain(more).collect()
+            },
+            interrupts: self
+                .interrupts
+                .iter()
+                .map(|interrupt| {
+                    let cycle = self.system.clock().cycle_at(interrupt.at).0;
+                    format!(
+                        "{} group {} at cycle {cycle}",
+                        interrupt.engine, interrupt.group
+                    )
+                })
+                .collect(),
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::device::{
 };
 use crate::memory::{Effects, PhysicalMemory};
 use crate::sim::{Clock, ComponentId, Duration, EventClass, EventQueue, Instant};
-use crate::units::Cycles;
+use crate::units::{Addr, Cycles};
 use sequencer::Sequencer;
 use std::collections::VecDeque;
 
@@ -189,6 +189,12 @@ impl System {
         engine.inject(fault, self.seed, self.faults_armed);
         self.faults_armed += 1;
         Ok(())
+    }
+
+    /// Makes each access to the memory channel that holds an address take longer by so much.
+    pub fn slow_down(&mut self, at: Addr, by: Duration) {
+        let route = self.fabric.route(&self.memory, at, 1);
+        self.fabric.slow_down(route, by);
     }
 
     /// A record of the faults that struck, engine by engine.

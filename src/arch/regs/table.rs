@@ -413,6 +413,97 @@ impl Place {
     }
 }
 
+/// The blocks by which registers are named, with the offset of each block's first register and its
+/// tables: `m2s.cfg_len`, `s2m.q3.drl`, `main0.cause`, `m2s_errors.mask`, `gen.spare`.
+fn block(name: &str, queues: u32) -> Option<(u64, [&'static [Row]; 2])> {
+    use Direction::{M2s, S2m};
+    let number = |text: &str, end: u64| text.parse::<u64>().ok().filter(|n| *n < end);
+    let half = |name: &str| match name {
+        "m2s" => Some((M2s, QUEUE_M2S, GLOBAL_M2S)),
+        "s2m" => Some((S2m, QUEUE_S2M, GLOBAL_S2M)),
+        _ => None,
+    };
+    if let Some((direction, _, own)) = half(name) {
+        return Some((direction.block(), [GLOBAL, own]));
+    }
+    if let Some((direction, rest)) = name.split_once(".q") {
+        let (direction, own, _) = half(direction)?;
+        let q = number(rest, u64::from(queues))?;
+        return Some((direction.queue_reg(q as u8, 0), [QUEUE, own]));
+    }
+    let groups = super::GEN + general::IOFIC_MAIN;
+    let errors = super::GEN + general::IOFIC_SECONDARY;
+    match name {
+        "m2s_errors" => Some((errors, [INTERRUPT_GROUP, &[]])),
+        "s2m_errors" => Some((errors + iofic::GROUP_BYTES, [INTERRUPT_GROUP, &[]])),
+        "gen" => Some((super::GEN, [GENERAL, &[]])),
+        "gen_ex" => Some((super::GEN_EX, [GENERAL_EX, &[]])),
+        _ => {
+            let n = number(name.strip_prefix("main")?, general::IOFIC_MAIN_GROUPS)?;
+            Some((groups + n * iofic::GROUP_BYTES, [INTERRUPT_GROUP, &[]]))
+        }
+    }
+}
+
+/// Why a register name means nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    /// No such block.
+    #[error(
+        "\"{0}\" names no block of registers; write m2s, s2m, m2s.q0 to q15, s2m.q0 to q15, main0 to \
+         main15, m2s_errors, s2m_errors, gen or gen_ex, a dot, and the register"
+    )]
+    Block(String),
+    /// No such register in the block on this generation.
+    #[error("there is no register \"{register}\" in {block} on {arch}; there are {known}")]
+    Register {
+        /// The block.
+        block: String,
+        /// The name asked for.
+        register: String,
+        /// The generation.
+        arch: Arch,
+        /// What there is.
+        known: String,
+    },
+}
+
+/// Offset in a unit of the register of a name such as `m2s.q3.drl` or `s2m.err_log[2]`.
+///
+/// # Errors
+/// [`NameError`] if nothing is called so on this generation.
+pub fn offset_of(name: &str, spec: &ArchSpec) -> Result<u64, NameError> {
+    let (place, register) = name.rsplit_once('.').unwrap_or((name, ""));
+    let (start, tables) = block(place, spec.limits.queues_per_engine)
+        .ok_or_else(|| NameError::Block(place.to_string()))?;
+    let (wanted, word) = match register.strip_suffix(']').and_then(|r| r.split_once('[')) {
+        Some((wanted, word)) => (wanted, word.parse().ok()),
+        None => (register, Some(0)),
+    };
+    let rows = || {
+        tables
+            .into_iter()
+            .flatten()
+            .filter(|row| spec.arch >= row.since)
+    };
+    let found = rows().find(|row| row.name == wanted);
+    match found.zip(word) {
+        Some((row, word)) if word < row.words => Ok(start + row.offset + 4 * word),
+        _ => {
+            let names = rows().map(|row| match row.words {
+                1 => row.name.to_string(),
+                words => format!("{}[0..{words}]", row.name),
+            });
+            Err(NameError::Register {
+                block: place.to_string(),
+                register: register.to_string(),
+                arch: spec.arch,
+                known: names.collect::<Vec<_>>().join(", "),
+            })
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -447,6 +538,44 @@ mod tests {
         ] {
             assert_eq!(Place::at(offset, 16), place, "{offset:#x}");
         }
+    }
+
+    #[test]
+    fn registers_have_names() {
+        let v3 = Arch::V3.spec();
+        for (name, offset) in [
+            ("m2s.state", 0x200),
+            ("s2m.state", 0x20200),
+            ("m2s.q0.drtp_inc", 0x1038),
+            ("s2m.q15.drl", 0x30030),
+            ("m2s.err_log[3]", 0x220),
+            ("main3.mask_clear", 0x380d8),
+            ("s2m_errors.cause", 0x3a040),
+            ("gen.axi_cfg_1", 0x3a300),
+            ("m2s.q1.tdrdtp", 0x20e4),
+        ] {
+            assert_eq!(offset_of(name, v3), Ok(offset), "{name}");
+        }
+        for name in [
+            "",
+            "state",
+            "m2s",
+            "m2s.",
+            "m2s.q16.drl",
+            "m2s.stat",
+            "main16.mask",
+            "m2s.err_log[4]",
+            "s2m.q0.dwrr_cfg_1",
+            "m2s.err_log[x]",
+        ] {
+            assert!(offset_of(name, v3).is_err(), "{name}");
+        }
+        let refused = offset_of("m2s.q1.tdrdtp", Arch::V2.spec()).unwrap_err();
+        assert!(
+            refused
+                .to_string()
+                .contains("on v2; there are desc_pref_cfg, cfg,")
+        );
     }
 
     #[test]

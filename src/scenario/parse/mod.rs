@@ -1,6 +1,7 @@
 //! From TOML to the [`ast`](super::ast), strictly: what is not known here is an error.
 
 mod expects;
+mod faults;
 mod sequencers;
 mod steps;
 
@@ -36,6 +37,7 @@ fn read(root: &Reader<'_>) -> Result<Ast, Reported> {
     let prings = all(root, "pring", |_, table| pring(table));
     let steps = all(root, "step", steps::step);
     let sequencers = all(root, "sequencer", |_, table| sequencers::sequencer(table));
+    let faults = all(root, "fault", |_, table| faults::fault(table));
     let expects = all(root, "expect", |_, table| expects::expect(table));
     root.finish()?;
     let absent = |key: &str| root.mark_of(key, 0);
@@ -55,6 +57,7 @@ fn read(root: &Reader<'_>) -> Result<Ast, Reported> {
         prings: prings?,
         steps: steps?,
         sequencers: sequencers?,
+        faults: faults?,
         expects: expects?,
     })
 }

@@ -19,6 +19,8 @@ const OPS: &[&str] = &[
     "init_queue",
     "doorbell",
     "trigger",
+    "write_register",
+    "read_register",
     "wait",
     "write",
     "observe",
@@ -38,6 +40,8 @@ pub(super) fn step(index: usize, table: &Reader<'_>) -> Result<StepDecl, Reporte
         "init_queue" => init_queue(table),
         "doorbell" => doorbell(table).map(OpDecl::Doorbell),
         "trigger" => trigger(table).map(OpDecl::Trigger),
+        "write_register" => write_register(table),
+        "read_register" => read_register(table),
         "wait" => wait(table),
         "write" => write(table),
         "observe" => observe(table),
@@ -165,8 +169,38 @@ pub(super) fn trigger(table: &Reader<'_>) -> Result<TriggerDecl, Reported> {
     })
 }
 
+fn write_register(table: &Reader<'_>) -> Result<OpDecl, Reported> {
+    let engine = table.req("engine");
+    let register = table.req("register");
+    let value = table.req("value");
+    Ok(OpDecl::WriteRegister {
+        engine: engine?,
+        register: register?,
+        value: value?.value,
+    })
+}
+
+fn read_register(table: &Reader<'_>) -> Result<OpDecl, Reported> {
+    let engine = table.req("engine");
+    let register = table.req("register");
+    let name = name(table, "name");
+    Ok(OpDecl::ReadRegister {
+        engine: engine?,
+        register: register?,
+        name: name?,
+    })
+}
+
 fn wait(table: &Reader<'_>) -> Result<OpDecl, Reported> {
-    let keys = ["idle", "queue", "semaphore", "word", "cycles", "sequencer"];
+    let keys = [
+        "idle",
+        "queue",
+        "semaphore",
+        "word",
+        "cycles",
+        "sequencer",
+        "interrupt",
+    ];
     let key = exactly_one(table, "a wait", &keys)?;
     // A wait for so many cycles is over when they are.
     let timeout = match key {
@@ -175,6 +209,9 @@ fn wait(table: &Reader<'_>) -> Result<OpDecl, Reported> {
     };
     let on = match key {
         "idle" => table.req::<Affirmed>("idle").map(|_| WaitDecl::Idle),
+        "interrupt" => table
+            .req::<Affirmed>("interrupt")
+            .map(|_| WaitDecl::Interrupt),
         "queue" => queue(table).map(WaitDecl::Queue),
         "semaphore" => semaphore(table),
         "word" => word(table),

@@ -2,6 +2,7 @@
 //! every step tried on a scratch memory. What is a [`Plan`] can be run.
 
 mod expects;
+mod faults;
 mod regions;
 mod scope;
 mod sequencers;
@@ -18,6 +19,7 @@ use crate::config::Config;
 use crate::sim::Duration;
 use crate::system::SequencerOp;
 use crate::units::Addr;
+pub(super) use faults::FaultPlan;
 use scope::Scope;
 use std::ops::Range;
 
@@ -33,6 +35,7 @@ pub struct Plan {
     pub(super) prings: Vec<PringPlan>,
     pub(super) steps: Vec<Step>,
     pub(super) sequencers: Vec<(String, Vec<SequencerOp>)>,
+    pub(super) faults: Vec<FaultPlan>,
     pub(super) expects: Vec<Expect>,
 }
 
@@ -70,11 +73,33 @@ pub(super) struct Step {
 #[derive(Debug)]
 pub(super) enum Action {
     Host(HostAction),
-    Wait { on: WaitOn, timeout: Duration },
-    Observe { name: String, region: Region },
+    Wait {
+        on: WaitOn,
+        timeout: Duration,
+    },
+    /// The oldest interrupt, when it is there.
+    Interrupt {
+        timeout: Duration,
+    },
+    Observe {
+        name: String,
+        region: Region,
+    },
+    ReadRegister {
+        name: String,
+        at: Addr,
+    },
 }
 
 impl Action {
+    /// Whether it rings a doorbell by writing its register.
+    fn rings_by_register(&self) -> bool {
+        matches!(
+            self,
+            Action::Host(HostAction::WriteRegister { doorbell: true, .. })
+        )
+    }
+
     /// Whether it adds descriptors to a vring.
     fn adds_to(&self, name: &str) -> bool {
         match self {
@@ -186,7 +211,9 @@ fn build(document: &Document, ast: &Ast, config: Config, seed: u64) -> Result<Pl
     let tried = tried?;
     let sequencers = sequencers::programs(&mut scope, ast, &tried.host)?;
     waits::check(&scope, &tried, &sequencers, &contents);
+    let faults = faults::faults(&scope, ast);
     let expects = expects::expects(&scope, ast, &tried.steps, &contents)?;
+    let faults = faults?;
     Ok(Plan {
         name: ast.name.clone(),
         description: ast.description.clone(),
@@ -203,6 +230,7 @@ fn build(document: &Document, ast: &Ast, config: Config, seed: u64) -> Result<Pl
             .into_iter()
             .map(|planned| (planned.name, planned.program))
             .collect(),
+        faults,
         expects,
     })
 }

@@ -5,21 +5,25 @@ use super::super::barrier_name;
 use super::super::diag::{At, Mark, Reported};
 use super::super::fill::FillDecl;
 use super::super::host_side::{Barrier, CheckBus, HostAction, HostSide};
-use super::super::place::{Location, Region};
+use super::super::place::{EngineRef, Location, Region};
 use super::super::quantity::Span;
 use super::scope::Scope;
 use super::waits::Outputs;
 use super::{Action, PringPlan, Step, WaitOn, applies};
 use crate::arch::EngineId;
 use crate::arch::regs::Direction;
+use crate::arch::regs::table::offset_of;
 use crate::desc::BarrierMode;
 use crate::host::EventAction;
 use crate::sim::Duration;
 use crate::system::Condition;
-use crate::units::Bytes;
+use crate::units::{Addr, Bytes};
 
 /// How long a wait may take when it does not say.
 const DEFAULT_TIMEOUT: Duration = Duration::from_ns(10_000_000);
+
+/// Bytes of a register.
+const REGISTER_BYTES: u64 = 4;
 
 /// A step with the place it came from.
 pub(super) struct PlannedStep {
@@ -264,11 +268,45 @@ fn operation(scope: &mut Scope<'_>, decl: &OpDecl, host: &HostSide) -> Result<Op
             };
             named("trigger", detail, action)
         }
+        OpDecl::WriteRegister {
+            engine,
+            register,
+            value,
+        } => {
+            let at = self::register(scope, engine, register)?;
+            let (shown, value) = (&engine.value, *value);
+            let detail = format!("{shown} {} := {value:#x}", register.value);
+            named(
+                "write_register",
+                detail,
+                HostAction::WriteRegister {
+                    at,
+                    value,
+                    doorbell: register.value.ends_with(".drtp_inc"),
+                },
+            )
+        }
+        OpDecl::ReadRegister {
+            engine,
+            register,
+            name,
+        } => {
+            let at = self::register(scope, engine, register)?;
+            observed(scope, name, REGISTER_BYTES)?;
+            let shown = &engine.value;
+            let detail = format!("{shown} {} as \"{}\"", register.value, name.value);
+            let name = name.value.clone();
+            Ok(("read_register", detail, Action::ReadRegister { name, at }))
+        }
         OpDecl::Wait { on, timeout } => {
-            let (detail, on) = wait(scope, on)?;
             let timeout = timeout
                 .as_ref()
                 .map_or(DEFAULT_TIMEOUT, |t| t.duration(&scope.clock));
+            if let WaitDecl::Interrupt = on {
+                let detail = "until an interrupt is there".to_string();
+                return Ok(("wait", detail, Action::Interrupt { timeout }));
+            }
+            let (detail, on) = wait(scope, on)?;
             Ok(("wait", detail, Action::Wait { on, timeout }))
         }
         OpDecl::Write { at, size, fill } => {
@@ -288,6 +326,19 @@ fn operation(scope: &mut Scope<'_>, decl: &OpDecl, host: &HostSide) -> Result<Op
             Ok(("observe", detail, Action::Observe { name, region }))
         }
     }
+}
+
+/// Address of a register by its name.
+fn register(
+    scope: &Scope<'_>,
+    engine: &At<EngineRef>,
+    name: &At<String>,
+) -> Result<Addr, Reported> {
+    let engine = scope.engine(engine)?;
+    let offset = offset_of(&name.value, scope.spec);
+    let offset = offset.map_err(|error| scope.report(&name.mark, error.to_string()))?;
+    let base = scope.spec.map.engine_base(engine).unwrap_or_default();
+    Ok(Addr(base.0 + offset))
 }
 
 fn barrier(
@@ -362,6 +413,10 @@ fn initialised(
 fn wait(scope: &mut Scope<'_>, on: &WaitDecl) -> Result<(String, WaitOn), Reported> {
     let (detail, condition) = match on {
         WaitDecl::Idle => ("until the machine is idle".to_string(), Condition::Idle),
+        WaitDecl::Interrupt => (
+            "until an interrupt is there".to_string(),
+            Condition::Interrupt,
+        ),
         WaitDecl::Queue(queue) => {
             let shown = &queue.engine.value;
             let (engine, queue) = scope.queue(queue)?;
@@ -436,13 +491,19 @@ pub(super) fn observation(
     let region = scope.region(at, size)?;
     scope.hold(&at.mark, region.bytes)?;
     scope.readable(&at.mark, &region)?;
+    observed(scope, name, region.bytes)?;
+    Ok(region)
+}
+
+/// Notes the name and size of something observed.
+fn observed(scope: &mut Scope<'_>, name: &At<String>, bytes: u64) -> Result<(), Reported> {
     if scope
         .observations
-        .insert(name.value.clone(), region.bytes)
+        .insert(name.value.clone(), bytes)
         .is_some()
     {
         let message = format!("\"{}\" is already the name of an observation", name.value);
         return Err(scope.report(&name.mark, message));
     }
-    Ok(region)
+    Ok(())
 }

@@ -76,6 +76,14 @@ pub(super) fn check(
     sequencers: &[PlannedSequencer],
     contents: &[Content],
 ) {
+    // A doorbell rung through its register lets run what the plan does not know.
+    if tried
+        .steps
+        .iter()
+        .any(|step| step.step.action.rings_by_register())
+    {
+        return;
+    }
     let outputs = &tried.outputs;
     let mut agents = vec![Agent {
         name: "the host".to_string(),
@@ -206,7 +214,10 @@ fn host_ops<'a>(
             ..
         }) => Some(Effect::Runs(*engine, *queue)),
         Action::Wait { on, .. } => wait(scope, on, contents),
-        Action::Host(_) | Action::Observe { .. } => None,
+        Action::Host(_)
+        | Action::Observe { .. }
+        | Action::Interrupt { .. }
+        | Action::ReadRegister { .. } => None,
     };
     steps
         .iter()
