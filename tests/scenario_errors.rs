@@ -164,6 +164,16 @@ const CASES: &[(&str, &str, isize, &str)] = &[
     ("do = \"trigger\"\nengine = 0", "do = \"trigger\"\nengine = 1", 2, "step[4].queue: queue 0 of e1 has no rings here; add an init_queue step before"),
     ("do = \"trigger\"\nengine = 0\nqueue = 0", "do = \"trigger\"\nengine = 0\nqueue = 16", 2, "step[4].queue: an engine has queues 0 to 15"),
     ("semaphore = \"0.1\"\n", "semaphore = \"9.1\"\n", 0, "step[1].semaphore: there is no number 9; this arch has NeuronCore event blocks 0 to 7"),
+    // Registers and faults.
+    ("[[expect]]\nmemory", "[[step]]\ndo = \"write_register\"\nengine = 0\nregister = \"m2s.stat\"\nvalue = 0\n\n[[expect]]\nmemory", 3, "step[6].register: there is no register \"stat\" in m2s on v3; there are axi[0..6], data_burst_cfg,"),
+    ("[[expect]]\nmemory", "[[step]]\ndo = \"read_register\"\nengine = 0\nregister = \"q0.drl\"\nname = \"x\"\n\n[[expect]]\nmemory", 3, "step[6].register: \"q0\" names no block of registers; write m2s, s2m, m2s.q0 to q15"),
+    ("[[expect]]\nmemory", "[[fault]]\nkind = \"lost_acks\"\n\n[[expect]]\nmemory", 1, "fault[0].kind: no fault \"lost_acks\"; did you mean \"lost_ack\"?"),
+    ("[[expect]]\nmemory", "[[fault]]\nkind = \"lost_ack\"\nengine = 0\nqueue = 0\n\n[[expect]]\nmemory", 0, "fault[0]: a fault needs exactly one of nth, one_in; none is given"),
+    ("[[expect]]\nmemory", "[[fault]]\nkind = \"lost_ack\"\nengine = 0\nqueue = 0\none_in = 0\n\n[[expect]]\nmemory", 4, "fault[0].one_in: must be 1 or more"),
+    ("[[expect]]\nmemory", "[[fault]]\nkind = \"flip_descriptor\"\ndirection = \"tx\"\nbit = 128\nengine = 0\nqueue = 0\nnth = 0\n\n[[expect]]\nmemory", 3, "fault[0].bit: a descriptor has bits 0 to 127"),
+    ("[[expect]]\nmemory", "[[fault]]\nkind = \"report\"\nm2s = \"ringid\"\nengine = 0\nqueue = 0\nnth = 0\n\n[[expect]]\nmemory", 2, "fault[0].m2s: no error bit \"ringid\" on this half; did you mean \"ring_id\"?"),
+    ("[[expect]]\nmemory", "[[fault]]\nkind = \"slow_channel\"\nat = \"sbuf0[200]\"\nby = \"1us\"\n\n[[expect]]\nmemory", 2, "fault[0].at: a State Buffer has partitions 0 to 127"),
+    ("[[expect]]\nmemory", "[[fault]]\nkind = \"late_ack\"\nby = \"1\"\nengine = 0\nqueue = 0\nnth = 0\n\n[[expect]]\nmemory", 2, "fault[0].by: \"1\" is not a time such as"),
     // Expectations.
     ("min = \"1 cycle\"", "min = \"2ns\", max = \"1ns\"", 0, "expect[1].elapsed.min: is more than max"),
     (", min = \"1 cycle\"", "", 0, "expect[1].elapsed: nothing is expected; write min, max or both"),
