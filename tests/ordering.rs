@@ -11,7 +11,7 @@ use udma_sim::config::Config;
 use udma_sim::desc::BarrierMode::{
     self, Dmb, None as Plain, StrongOrder as Sow, WriteBarrier as Wb,
 };
-use udma_sim::desc::{CopyFlags, Descriptor, RingId, build_copy};
+use udma_sim::desc::{CopyFlags, Descriptor, EmbeddedSemaphore, RingId, RxDesc, build_copy};
 use udma_sim::sim::Duration;
 use udma_sim::system::{Condition, SemTest, SequencerOp, WaitOp, WaitOutcome};
 use udma_sim::units::Addr;
@@ -629,4 +629,61 @@ fn sow_scope_is_a_config_key() {
     };
     assert!(overtakes("sow_scope = \"queue\""));
     assert!(!overtakes("sow_scope = \"engine\""));
+}
+
+/// V4: x:=1 (64 KiB, then 4 bytes with an embedded increment of s) ‖ H: wait s ≥ 1, read both. Neither
+/// the descriptor's own bytes nor an earlier packet's can be old (A12).
+#[test]
+fn an_embedded_increment_follows_every_earlier_write() {
+    for seed in 0..FORBIDDEN_SEEDS {
+        let arch = Arch::V4;
+        let edits = [("jitter = \"0ns\"", "jitter = \"3us\"")];
+        let mut rig = Rig::with(config(arch, &edits), seed);
+        rig.poke(ONE, &1u32.to_le_bytes());
+        rig.poke(BIG_SRC, &vec![1; BIG as usize]);
+        let mut program = Program::default();
+        program.copy(arch, BIG_SRC, BIG_DST, BIG, Plain);
+        program.copy(arch, ONE, X, 4, Plain);
+        program.copy(arch, ONE, Y, 4, Plain);
+        let update = EmbeddedSemaphore {
+            set_sow: false,
+            csr_index: 0,
+            semaphore: 5,
+        };
+        program.rx[1] = update.put(RxDesc::from(program.rx[1])).into();
+        rig.start(0, 0, &program);
+        wait_semaphore(&mut rig, 1);
+        assert_eq!(word(&mut rig, X), 1);
+        assert!(!rig.peek(BIG_DST, BIG as usize).contains(&0));
+        rig.idle();
+        assert_eq!((rig.system.semaphore(0, 5), word(&mut rig, Y)), (1, 1));
+        let counters = rig.system.counters();
+        assert_eq!((counters.embedded_updates, counters.packets), (1, 3));
+        assert_eq!(counters.bytes_written, u64::from(BIG) + 8);
+    }
+}
+
+/// On other generations bit 31 of an Rx descriptor means nothing; on V4 an update that names no
+/// semaphore is an AXI error.
+#[test]
+fn embedded_updates_exist_on_v4_only() {
+    let run = |arch: Arch, csr_index| {
+        let mut rig = Rig::new(arch);
+        rig.poke(ONE, &1u32.to_le_bytes());
+        let mut program = copies(arch, &[(ONE, X, Plain)]);
+        let update = EmbeddedSemaphore {
+            set_sow: false,
+            csr_index,
+            semaphore: 5,
+        };
+        program.rx[0] = update.put(RxDesc::from(program.rx[0])).into();
+        rig.start(0, 0, &program);
+        rig.wait(Condition::Until(rig.system.now() + MS));
+        assert_eq!(word(&mut rig, X), 1);
+        let status = rig.system.engine_status(EngineId(0)).unwrap();
+        (rig.system.semaphore(0, 5), status.causes)
+    };
+    assert_eq!(run(Arch::V3, 0), (0, [0, 0]));
+    assert_eq!(run(Arch::V4, 0), (1, [0, 0]));
+    assert_eq!(run(Arch::V4, 24), (0, [0, 1 << 1]));
 }

@@ -3,6 +3,7 @@
 
 use super::engine::{Ctx, Engine, EngineEvent, Needs, Packet};
 use super::error::ErrorBit;
+use super::write::WriteData;
 use crate::arch::regs::{Direction, M2sError, S2mError};
 use crate::desc::Descriptor;
 use crate::sim::Instant;
@@ -11,7 +12,8 @@ use crate::units::Addr;
 impl Packet {
     /// When the packet is complete, once all its writes are visible.
     fn complete_at(&self) -> Option<Instant> {
-        (self.to_write == 0 && self.invisible == 0).then_some(self.acknowledged_at)
+        let done = self.to_write == 0 && self.invisible == 0 && !self.update_due;
+        done.then_some(self.acknowledged_at)
     }
 }
 
@@ -30,13 +32,16 @@ impl Engine {
             if write.acknowledged_at.is_none_or(|at| at > now) {
                 return;
             }
-            let len = write.len;
+            let from_fifo = match write.data {
+                WriteData::Lane(_) => write.len,
+                WriteData::Increment => 0,
+            };
             let queue = &mut self.queues[q];
-            queue.lane.free(len);
+            queue.lane.free(from_fifo);
             queue.writes.pop_front();
             queue.first_write += 1;
             self.writer.outstanding -= 1;
-            self.free_fifo(len);
+            self.free_fifo(from_fifo);
         }
     }
 

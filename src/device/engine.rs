@@ -144,6 +144,8 @@ pub struct Counters {
     pub write_barriers: u64,
     /// Rx descriptors with strong-ordered writes.
     pub strong_order_writes: u64,
+    /// Embedded semaphore updates (V4).
+    pub embedded_updates: u64,
     /// Bytes of Rx descriptors left over when their packet ended.
     pub rx_bytes_unused: u64,
     /// Packets whose DMB did nothing because the queue's DMB pause is masked (the reset state).
@@ -167,6 +169,7 @@ impl Counters {
             dmb,
             write_barriers,
             strong_order_writes,
+            embedded_updates,
             rx_bytes_unused,
             dmb_masked,
             reserved_bits,
@@ -181,6 +184,7 @@ impl Counters {
         self.dmb += dmb;
         self.write_barriers += write_barriers;
         self.strong_order_writes += strong_order_writes;
+        self.embedded_updates += embedded_updates;
         self.rx_bytes_unused += rx_bytes_unused;
         self.dmb_masked += dmb_masked;
         self.reserved_bits += reserved_bits;
@@ -261,6 +265,8 @@ pub(super) struct Packet {
     pub to_write: u32,
     /// Writes issued and not yet visible.
     pub invisible: u32,
+    /// An embedded semaphore update of its Rx descriptor is not yet issued.
+    pub update_due: bool,
     /// When the last of its visible writes is acknowledged; its start until there is one.
     pub acknowledged_at: Instant,
 }
@@ -283,6 +289,8 @@ pub(super) struct Queue {
     pub completed: u64,
     /// The Rx descriptor being filled.
     pub rx: Option<RxCursor>,
+    /// The cell that the embedded update of a filled Rx descriptor increments next.
+    pub update: Option<Addr>,
     /// Writes not yet acknowledged, oldest first, and the number of the oldest.
     pub writes: VecDeque<WriteBurst>,
     pub first_write: u64,
@@ -328,6 +336,7 @@ impl Queue {
             written: 0,
             completed: 0,
             rx: None,
+            update: None,
             writes: VecDeque::new(),
             first_write: 0,
             fence: 0,
@@ -842,6 +851,7 @@ impl Engine {
             queue.packets.clear();
             queue.written = 0;
             queue.rx = None;
+            queue.update = None;
             queue.suspended = false;
             queue.starved = None;
             queue.lane = Lane::default();

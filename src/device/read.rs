@@ -239,6 +239,7 @@ impl Engine {
             interrupt: [false; 2],
             to_write: 0,
             invisible: 0,
+            update_due: false,
             acknowledged_at: now,
         };
         let mut dmb = false;

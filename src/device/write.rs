@@ -8,9 +8,10 @@ use super::error::ErrorBit;
 use super::fabric::MAX_BURST_BYTES;
 use super::faults::{FaultKind, Site};
 use super::read::register_window;
+use crate::arch::EventBlock;
 use crate::arch::regs::{Direction, M2sError, S2mError, UdmaState};
 use crate::config::SowScope;
-use crate::desc::{Descriptor, RxDesc};
+use crate::desc::{Descriptor, EmbeddedSemaphore, RxDesc};
 use crate::memory::{AccessError, AccessReason, Effects, PhysicalMemory};
 use crate::sim::{Duration, Instant};
 use crate::units::{Addr, Cycles};
@@ -22,13 +23,24 @@ pub(super) struct RxCursor {
     written: u32,
     desc: Descriptor,
     slot: u32,
+    /// The cell that its embedded semaphore update increments (V4).
+    update: Option<Addr>,
+}
+
+/// Where a write burst's bytes come from.
+#[derive(Clone, Copy)]
+pub(super) enum WriteData {
+    /// The queue's lane, at this stream offset.
+    Lane(u64),
+    /// The word 1: an embedded semaphore update.
+    Increment,
 }
 
 /// A write burst that is not yet acknowledged.
 pub(super) struct WriteBurst {
     at: Addr,
     pub len: u32,
-    lane_offset: u64,
+    pub data: WriteData,
     /// Its Rx descriptor and that one's slot in the ring.
     desc: Descriptor,
     slot: u32,
@@ -40,6 +52,9 @@ pub(super) struct WriteBurst {
     /// When the engine has the acknowledge; known once it is visible.
     pub acknowledged_at: Option<Instant>,
 }
+
+/// An address at which no generation has anything.
+const NO_SUCH_CELL: Addr = Addr(u64::MAX - 3);
 
 /// The write path of an engine.
 #[derive(Default)]
@@ -60,6 +75,18 @@ impl Engine {
             return;
         }
         for q in self.in_flight.after(self.writer.last) {
+            if let Some(cell) = self.queues[q].update {
+                // After its descriptor's writes and, like a strong-ordered write, after every
+                // earlier one of the queue (A12). Later writes wait behind it (C).
+                if !self.queues[q].writes.is_empty() {
+                    needs.ack = true;
+                    continue;
+                }
+                self.writer.last = q;
+                self.issue_update(q, cell, cycle, ctx);
+                needs.cycle(self.writer.next_cycle);
+                return;
+            }
             if let Some(len) = self.write_ready(q, cycle, needs, ctx.now) {
                 self.writer.last = q;
                 self.issue_burst(q, len, cycle, ctx);
@@ -80,7 +107,9 @@ impl Engine {
     ) -> Option<u32> {
         let queue = &mut self.queues[q];
         // A packet that was dropped has nothing to write.
-        while (queue.packets.get(queue.written)).is_some_and(|packet| packet.to_write == 0) {
+        while (queue.packets.get(queue.written))
+            .is_some_and(|packet| packet.to_write == 0 && !packet.update_due)
+        {
             queue.written += 1;
         }
         if queue.written == queue.packets.len() || !queue.stream_on[Direction::S2m as usize] {
@@ -134,12 +163,18 @@ impl Engine {
         };
         self.prefetchers[Direction::S2m as usize].held -= 1;
         let rx = RxDesc::from(prefetched.desc);
+        let update = match self.spec.caps.embedded_semaphore {
+            true => EmbeddedSemaphore::of(rx).map(|update| self.update_cell(update)),
+            false => None,
+        };
+        let queue = &mut self.queues[q];
         queue.rx = Some(RxCursor {
             at: rx.buf1_ptr,
             left: rx.len_ctrl.byte_len(),
             written: 0,
             desc: prefetched.desc,
             slot: prefetched.slot,
+            update,
         });
         let written = queue.written;
         queue.packets[written].rx_descs += 1;
@@ -240,7 +275,7 @@ impl Engine {
         queue.writes.push_back(WriteBurst {
             at,
             len,
-            lane_offset,
+            data: WriteData::Lane(lane_offset),
             desc,
             slot,
             packet: packet_number,
@@ -256,19 +291,76 @@ impl Engine {
         if (packet.to_write == 0 || rx.left == 0) && queue.completions[1].is_on() {
             packet.rx_written.push(rx.written);
         }
+        let filled = packet.to_write == 0 || rx.left == 0;
+        if !filled {
+            return;
+        }
         if packet.to_write == 0 {
             self.counters.rx_bytes_unused += u64::from(rx.left);
-            if packet.write_barrier {
-                queue.fence = burst + 1;
-            }
-            queue.written += 1;
-            queue.rx = None;
-        } else if rx.left == 0 {
-            queue.rx = None;
         }
-        if queue.rx.is_none() {
-            self.writer.next_cycle += u64::from(self.timing.rx_descriptor_cycles);
+        queue.update = rx.update;
+        packet.update_due = queue.update.is_some();
+        queue.rx = None;
+        self.writer.next_cycle += u64::from(self.timing.rx_descriptor_cycles);
+        self.packet_written(q);
+    }
+
+    /// Moves on to the next packet if the one being written has issued all it has to.
+    fn packet_written(&mut self, q: usize) {
+        let queue = &mut self.queues[q];
+        let next = queue.next_write();
+        let packet = &queue.packets[queue.written];
+        if packet.to_write > 0 || packet.update_due {
+            return;
         }
+        if packet.write_barrier {
+            queue.fence = next;
+        }
+        queue.written += 1;
+    }
+
+    /// The cell that an embedded update increments. One that names no semaphore of the device gets
+    /// the address of none, and so an AXI error.
+    fn update_cell(&self, update: EmbeddedSemaphore) -> Addr {
+        let map = &self.spec.map;
+        map.embedded_semaphore_block(update.csr_index)
+            .and_then(|block| {
+                map.semaphore(block, EventBlock::SEM_INC, u32::from(update.semaphore))
+            })
+            .unwrap_or(NO_SUCH_CELL)
+    }
+
+    /// Issues the embedded semaphore update of the Rx descriptor filled last.
+    fn issue_update(&mut self, q: usize, cell: Addr, cycle: u64, ctx: &mut Ctx) {
+        let queue = &mut self.queues[q];
+        queue.update = None;
+        let burst = queue.next_write();
+        let left_engine = ctx.clock.edge(Cycles(cycle + 1));
+        let route = ctx.fabric.route(ctx.memory, cell, EventBlock::CELL_BYTES);
+        let times = ctx.fabric.write(left_engine, route, 1);
+        let event = EngineEvent::Write {
+            queue: q as u8,
+            burst,
+        };
+        ctx.out.events.push((times.visible, event));
+        queue.writes.push_back(WriteBurst {
+            at: cell,
+            len: EventBlock::CELL_BYTES as u32,
+            data: WriteData::Increment,
+            desc: Descriptor::default(),
+            slot: 0,
+            packet: queue.completed + queue.written as u64,
+            response: times.response,
+            issued_at: cycle,
+            acknowledged_at: None,
+        });
+        let packet = &mut queue.packets[queue.written];
+        packet.invisible += 1;
+        packet.update_due = false;
+        self.writer.outstanding += 1;
+        self.writer.next_cycle = cycle + 1;
+        self.counters.embedded_updates += 1;
+        self.packet_written(q);
     }
 
     /// A write burst reaches its target: the bytes are visible from now on.
@@ -290,7 +382,12 @@ impl Engine {
             write.acknowledged_at = Some(acknowledged_at);
         }
         let (at, len, slot, desc) = (write.at, write.len, write.slot, write.desc);
-        let (first, rest) = queue.lane.pieces(write.lane_offset, len);
+        let data = write.data;
+        let one = 1u32.to_le_bytes();
+        let (first, rest) = match write.data {
+            WriteData::Lane(offset) => queue.lane.pieces(offset, len),
+            WriteData::Increment => (&one[..], &[][..]),
+        };
         let written = match fault {
             Some(FaultKind::WriteError) => {
                 let bit = ErrorBit::S2m(S2mError::DataResponse);
@@ -326,7 +423,9 @@ impl Engine {
                 }
             }
         }
-        self.counters.bytes_written += u64::from(len);
+        if let WriteData::Lane(_) = data {
+            self.counters.bytes_written += u64::from(len);
+        }
         // A packet whose write is never acknowledged is never complete.
         if fault != Some(FaultKind::LostAck) {
             self.acknowledge_due(q, index as usize, acknowledged_at, ctx);
