@@ -58,6 +58,12 @@ fn the_scenarios_promised_are_there() {
         "queues",
         "dmb-vs-sow",
         "raw-ring",
+        "pseudo-dma",
+        "packets",
+        "devmem-load",
+        "tables",
+        "io-refill",
+        "driver",
     ] {
         assert!(names.contains(name), "{name}");
     }

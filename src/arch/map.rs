@@ -171,6 +171,13 @@ impl AddressMap {
         (block < self.event_block_count()).then_some(block)
     }
 
+    /// The index by which an embedded semaphore update names a block, the inverse of
+    /// [`AddressMap::embedded_semaphore_block`]; `None` for the TOP_SPs beyond the eighth of a die.
+    pub fn embedded_semaphore_csr(&self, block: u32) -> Option<u8> {
+        (0..=EventBlock::LAST_CSR_INDEX)
+            .find(|csr| self.embedded_semaphore_block(*csr) == Some(block))
+    }
+
     /// Event/semaphore blocks on the device.
     pub fn event_block_count(&self) -> u32 {
         (self.tpb.len() + self.top_sp.len()) as u32

@@ -57,6 +57,19 @@ pub enum EditError {
         /// Last CSR index.
         last_csr: u8,
     },
+    /// A semaphore that no embedded update can name.
+    #[error(
+        "vring {vring}: no embedded update can name semaphore {semaphore} of block {block}; it names \
+         those of the NeuronCores and of the first eight TOP_SPs of a die"
+    )]
+    NoCsr {
+        /// Name of the vring.
+        vring: String,
+        /// Block asked for.
+        block: u32,
+        /// Semaphore asked for.
+        semaphore: u32,
+    },
     /// The last Rx descriptor carries an update already.
     #[error(
         "vring {vring}: the last of {used} Rx descriptors carries an embedded semaphore update already"
@@ -195,6 +208,30 @@ impl Vring {
         };
         *last = update.put(RxDesc::from(*last)).into();
         Ok(())
+    }
+
+    /// As [`Vring::set_embedded_semaphore_inc_on_last_desc`], with the semaphore named as elsewhere: by
+    /// its block, the NeuronCores' blocks first, and its index there.
+    ///
+    /// # Errors
+    /// [`EditError`]; the vring is then as it was.
+    pub fn embed_semaphore_inc(
+        &mut self,
+        block: u32,
+        semaphore: u32,
+        set_sow: bool,
+    ) -> Result<(), EditError> {
+        let csr_index = self.arch.spec().map.embedded_semaphore_csr(block);
+        match (csr_index, u16::try_from(semaphore)) {
+            (Some(csr_index), Ok(semaphore)) => {
+                self.set_embedded_semaphore_inc_on_last_desc(csr_index, semaphore, set_sow)
+            }
+            _ => Err(EditError::NoCsr {
+                vring: self.name.clone(),
+                block,
+                semaphore,
+            }),
+        }
     }
 
     /// Moves sources: the address of every Tx data descriptor that lies in the `size` bytes from

@@ -204,6 +204,15 @@ impl Vring {
         self.total_rx_size = 0;
     }
 
+    /// The same vring under another name.
+    ///
+    /// # Errors
+    /// [`VringError::NameTooLong`] above 255 bytes.
+    pub fn named(mut self, name: impl Into<String>) -> Result<Vring, VringError> {
+        self.name = Vring::new(self.arch, name)?.name;
+        Ok(self)
+    }
+
     /// Name, for messages.
     pub fn name(&self) -> &str {
         &self.name

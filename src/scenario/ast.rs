@@ -1,7 +1,9 @@
 //! A scenario as its file says it: names not yet looked up, places not yet addresses, the arch not
 //! yet chosen. [`plan`](super::plan) turns it into what is run.
 
+use super::authoring::{Authoring, Written};
 use super::diag::{At, Mark};
+use super::driver::DriverDecl;
 use super::fill::FillDecl;
 use super::place::{Cell, EngineRef, Location};
 use super::quantity::Span;
@@ -65,6 +67,9 @@ pub(super) struct QueueDecl {
 
 #[derive(Debug)]
 pub(super) enum OpDecl {
+    Driver(DriverDecl),
+    /// A step on vrings beyond single transfers.
+    Authoring(Authoring<Written>),
     AddDescTransfer {
         vring: At<String>,
         from: At<Location>,

@@ -1,6 +1,8 @@
 //! What the host does in a scenario, through the vring stack and a bus. The same code tries the
 //! steps on a scratch memory before the run and performs them in the run.
 
+use super::authoring::{self, Authoring, Resolved};
+use super::driver::{DriverAction, Drivers};
 use super::fill::Fill;
 use super::place::Region;
 use super::plan::PringPlan;
@@ -9,10 +11,12 @@ use crate::arch::regs::Direction;
 use crate::arch::{Arch, EngineId};
 use crate::desc::{BarrierMode, DESC_BYTES, Descriptor, RxDesc};
 use crate::host::{
-    Bus, BusError, BusReason, DumpError, EventAction, Pring, PringError, QueueError, QueueOptions,
-    QueuePair, Vring, VringError,
+    Bus, BusError, BusReason, DriverError, DumpError, EditError, EventAction, Pring, PringError,
+    ProduceError, PseudoDmaError, QueueError, QueueOptions, QueuePair, TemplateError, TimedBus,
+    Vring, VringError,
 };
 use crate::memory::{PhysicalMemory, Target};
+use crate::sim::Duration;
 use crate::units::Addr;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,6 +24,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A host step, resolved.
 #[derive(Debug)]
 pub(super) enum HostAction {
+    Authoring(Authoring<Resolved>),
+    Driver(DriverAction),
     AddTransfer {
         vring: String,
         from: Addr,
@@ -101,6 +107,20 @@ pub(super) enum HostError {
     Queue(#[from] QueueError),
     #[error(transparent)]
     Bus(#[from] BusError),
+    #[error(transparent)]
+    Edit(#[from] EditError),
+    #[error(transparent)]
+    Produce(#[from] ProduceError),
+    #[error(transparent)]
+    PseudoDma(#[from] PseudoDmaError),
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+    #[error(transparent)]
+    Driver(#[from] DriverError),
+    #[error("queue {queue} of {engine} has no driver; add a driver_init step before")]
+    NoDriver { engine: EngineId, queue: u8 },
+    #[error("there is a {what} \"{name}\" already")]
+    Taken { what: &'static str, name: String },
     #[error("there is no {what} \"{name}\"")]
     Missing { what: &'static str, name: String },
     #[error("queue {queue} of {engine} has no rings; initialise it first")]
@@ -118,6 +138,8 @@ struct Queue {
 pub(super) struct HostSide {
     arch: Arch,
     vrings: BTreeMap<String, Vring>,
+    templates: BTreeMap<String, Vring>,
+    drivers: Drivers,
     /// Vrings with descriptors that no dump has seen.
     undumped: BTreeSet<String>,
     prings: BTreeMap<String, Pring>,
@@ -136,9 +158,19 @@ impl HostSide {
         Ok(HostSide {
             arch,
             vrings: BTreeMap::new(),
+            templates: BTreeMap::new(),
+            drivers: Drivers::default(),
             undumped: BTreeSet::new(),
             prings,
             queues: BTreeMap::new(),
+        })
+    }
+
+    /// A host to try steps on a memory without engines.
+    pub fn dry_run(arch: Arch, plans: &[PringPlan], bus: &mut dyn Bus) -> Result<Self, PringError> {
+        Ok(HostSide {
+            drivers: Drivers::dry_run(),
+            ..HostSide::new(arch, plans, bus)?
         })
     }
 
@@ -169,9 +201,11 @@ impl HostSide {
         &mut self,
         action: &HostAction,
         seed: u64,
-        bus: &mut dyn Bus,
+        bus: &mut dyn TimedBus,
     ) -> Result<(), HostError> {
         match action {
+            HostAction::Authoring(action) => authoring::perform(action, self)?,
+            HostAction::Driver(action) => self.drivers.perform(self.arch, action, bus)?,
             HostAction::AddTransfer {
                 vring,
                 from,
@@ -261,12 +295,35 @@ impl HostSide {
     }
 
     /// The vring of a name, to be added to; a new one at first use.
-    fn author(&mut self, name: &str) -> Result<&mut Vring, HostError> {
+    pub fn author(&mut self, name: &str) -> Result<&mut Vring, HostError> {
         self.undumped.insert(name.to_string());
         Ok(match self.vrings.entry(name.to_string()) {
             Entry::Occupied(vring) => vring.into_mut(),
             Entry::Vacant(place) => place.insert(Vring::new(self.arch, name)?),
         })
+    }
+
+    /// Generation of the device.
+    pub fn arch(&self) -> Arch {
+        self.arch
+    }
+
+    /// Takes a vring that a producer has made.
+    pub fn add_vring(&mut self, vring: Vring) -> Result<(), HostError> {
+        let name = vring.name().to_string();
+        self.undumped.insert(name);
+        insert(&mut self.vrings, "vring", vring)
+    }
+
+    /// Takes a template that a producer has made.
+    pub fn add_template(&mut self, template: Vring) -> Result<(), HostError> {
+        insert(&mut self.templates, "template", template)
+    }
+
+    /// The template of a name.
+    pub fn template(&self, name: &str) -> Result<&Vring, HostError> {
+        let found = self.templates.get(name);
+        found.ok_or_else(|| missing("template", name))
     }
 
     fn dump(
@@ -328,6 +385,23 @@ fn pring<'p>(prings: &'p BTreeMap<String, Pring>, name: &str) -> Result<&'p Prin
     prings.get(name).ok_or_else(|| missing("pring", name))
 }
 
+fn insert(
+    vrings: &mut BTreeMap<String, Vring>,
+    what: &'static str,
+    vring: Vring,
+) -> Result<(), HostError> {
+    match vrings.entry(vring.name().to_string()) {
+        Entry::Vacant(place) => {
+            place.insert(vring);
+            Ok(())
+        }
+        Entry::Occupied(place) => {
+            let name = place.key().clone();
+            Err(HostError::Taken { what, name })
+        }
+    }
+}
+
 fn missing(what: &'static str, name: &str) -> HostError {
     let name = name.to_string();
     HostError::Missing { what, name }
@@ -364,4 +438,8 @@ impl Bus for CheckBus<'_> {
     fn write_reg(&mut self, at: Addr, _value: u32) -> Result<(), BusError> {
         self.register(at)
     }
+}
+
+impl TimedBus for CheckBus<'_> {
+    fn sleep(&mut self, _time: Duration) {}
 }

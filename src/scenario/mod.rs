@@ -7,8 +7,10 @@
 //! and nothing runs unless there is none.
 
 mod ast;
+mod authoring;
 mod check;
 mod diag;
+mod driver;
 mod fill;
 mod host_side;
 mod parse;

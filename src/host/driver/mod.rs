@@ -276,14 +276,31 @@ impl DmaDriver {
         size: u64,
         mode: PollMode,
     ) -> Result<(), DriverError> {
+        let transfer = self.start_memset(bus, (pattern, pattern_bytes), dst, size, mode)?;
+        self.wait(bus, transfer)
+    }
+
+    /// Starts a memset; [`DmaDriver::wait`] finishes it.
+    ///
+    /// # Errors
+    /// As [`DmaDriver::start_copy`].
+    pub fn start_memset(
+        &mut self,
+        bus: &mut dyn TimedBus,
+        (pattern, pattern_bytes): (Addr, u64),
+        dst: Addr,
+        size: u64,
+        mode: PollMode,
+    ) -> Result<Transfer, DriverError> {
         if !(1..=u64::from(MAX_DESC_BYTES)).contains(&pattern_bytes) {
             return Err(DriverError::Pattern(pattern_bytes));
         }
         check_range(pattern, pattern_bytes)?;
         check_range(dst, size)?;
-        let transfer = Transfer::memset(pattern, pattern_bytes, dst, size, mode);
-        let transfer = self.start(bus, transfer)?;
-        self.wait(bus, transfer)
+        self.start(
+            bus,
+            Transfer::memset(pattern, pattern_bytes, dst, size, mode),
+        )
     }
 
     fn start(

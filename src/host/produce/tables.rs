@@ -117,25 +117,22 @@ pub fn dynamic_config_rings(
     let mut set = VringSet::allocate(arch, "dve_config", rings.len(), false, tile_idx)?;
     for (vring, ring) in set.vrings_mut().iter_mut().zip(rings) {
         load(vring, &ring.loads)?;
-        match (ring.then, embeddable(arch, ring.then)) {
-            (_, Some((csr_index, semaphore))) if vring.should_emb_sem_update(true) => {
-                vring.set_embedded_semaphore_inc_on_last_desc(csr_index, semaphore, true)?;
+        match ring.then {
+            Some(Signal::SemaphoreInc { block, semaphore })
+                if vring.should_emb_sem_update(true) && has_csr(arch, block) =>
+            {
+                vring.embed_semaphore_inc(block, semaphore, true)?;
             }
-            (Some(signal), _) => vring.add_signal(signal)?,
-            (None, _) => {}
+            Some(signal) => vring.add_signal(signal)?,
+            None => {}
         }
     }
     Ok(set)
 }
 
-/// How an embedded update names the semaphore of a signal.
-fn embeddable(arch: Arch, signal: Option<Signal>) -> Option<(u8, u16)> {
-    let Some(Signal::SemaphoreInc { block, semaphore }) = signal else {
-        return None;
-    };
-    let map = &arch.spec().map;
-    let csr_index = (0..=u8::MAX).find(|csr| map.embedded_semaphore_block(*csr) == Some(block))?;
-    Some((csr_index, u16::try_from(semaphore).ok()?))
+/// Whether an embedded update can name the semaphores of a block.
+fn has_csr(arch: Arch, block: u32) -> bool {
+    arch.spec().map.embedded_semaphore_csr(block).is_some()
 }
 
 fn load(vring: &mut Vring, loads: &[TableLoad]) -> Result<(), ProduceError> {

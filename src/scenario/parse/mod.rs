@@ -119,7 +119,7 @@ impl FromValue for Direction {
 }
 
 /// A name that may stand in a location.
-fn name(table: &Reader<'_>, key: &'static str) -> Result<At<String>, Reported> {
+pub(super) fn name(table: &Reader<'_>, key: &'static str) -> Result<At<String>, Reported> {
     let name = table.req::<String>(key)?;
     match check_name(&name) {
         Ok(()) => Ok(name),
@@ -132,7 +132,7 @@ fn only(table: &Reader<'_>) -> Result<Only, Reported> {
     Ok(table.opt("only")?.map(|at: At<Vec<Arch>>| at.value))
 }
 
-fn queue(table: &Reader<'_>) -> Result<QueueDecl, Reported> {
+pub(super) fn queue(table: &Reader<'_>) -> Result<QueueDecl, Reported> {
     let engine = table.req("engine");
     let queue = table.req("queue");
     Ok(QueueDecl {
@@ -142,7 +142,7 @@ fn queue(table: &Reader<'_>) -> Result<QueueDecl, Reported> {
 }
 
 /// The one of several keys that a table has; none or several is an error.
-fn exactly_one(
+pub(super) fn exactly_one(
     table: &Reader<'_>,
     what: &str,
     keys: &[&'static str],

@@ -1,8 +1,10 @@
 //! `[[step]]`: what the host does, in order.
 
 use super::super::ast::{DoorbellDecl, OpDecl, StepDecl, TriggerDecl, WaitDecl};
+use super::super::authoring;
 use super::super::barrier_name;
 use super::super::diag::Reported;
+use super::super::driver;
 use super::super::fill::{Affirmed, FillDecl};
 use super::super::reader::{FromValue, Reader, Value, hint};
 use super::{exactly_one, name, only, queue};
@@ -45,8 +47,13 @@ pub(super) fn step(index: usize, table: &Reader<'_>) -> Result<StepDecl, Reporte
         "wait" => wait(table),
         "write" => write(table),
         "observe" => observe(table),
+        other if authoring::OPS.contains(&other) => {
+            authoring::read(other, table).map(OpDecl::Authoring)
+        }
+        other if driver::OPS.contains(&other) => driver::read(other, table).map(OpDecl::Driver),
         other => {
-            let hint = hint(other, OPS.iter().copied());
+            let known = OPS.iter().chain(authoring::OPS).chain(driver::OPS);
+            let hint = hint(other, known.copied());
             return Err(table.report_at(&what.mark, format!("no host step \"{other}\"{hint}")));
         }
     };

@@ -5,9 +5,12 @@ mod expects;
 mod faults;
 mod regions;
 mod scope;
-mod sequencers;
+pub(super) mod sequencers;
 mod steps;
 mod waits;
+
+pub(super) use faults::FaultPlan;
+pub(super) use scope::Scope;
 
 use super::ast::{Ast, Only};
 use super::diag::{Document, Reported, ScenarioError};
@@ -19,8 +22,6 @@ use crate::config::Config;
 use crate::sim::Duration;
 use crate::system::SequencerOp;
 use crate::units::Addr;
-pub(super) use faults::FaultPlan;
-use scope::Scope;
 use std::ops::Range;
 
 /// A scenario ready to run.
@@ -108,6 +109,7 @@ impl Action {
                 | HostAction::AddEvent { vring, .. }
                 | HostAction::AddSemaphoreInc { vring, .. },
             ) => vring == name,
+            Action::Host(HostAction::Authoring(action)) => action.adds_to(name),
             _ => false,
         }
     }

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 /// the expectations, and what sequencers write.
 const MAX_HELD_BYTES: u64 = 1 << 30;
 
-pub(super) struct Scope<'a> {
+pub(in crate::scenario) struct Scope<'a> {
     pub document: &'a Document,
     pub spec: &'static ArchSpec,
     pub clock: Clock,

@@ -1,8 +1,10 @@
 //! Host steps: resolved and, one after the other, tried on the scratch memory.
 
 use super::super::ast::{Ast, DoorbellDecl, OpDecl, StepDecl, TriggerDecl, WaitDecl};
+use super::super::authoring;
 use super::super::barrier_name;
 use super::super::diag::{At, Mark, Reported};
+use super::super::driver;
 use super::super::fill::FillDecl;
 use super::super::host_side::{Barrier, CheckBus, HostAction, HostSide};
 use super::super::place::{EngineRef, Location, Region};
@@ -45,7 +47,7 @@ pub(super) fn steps(
     ast: &Ast,
     prings: &[PringPlan],
 ) -> Result<Tried, Reported> {
-    let host = HostSide::new(scope.spec.arch, prings, &mut CheckBus(&mut scope.scratch));
+    let host = HostSide::dry_run(scope.spec.arch, prings, &mut CheckBus(&mut scope.scratch));
     let mut host = host.map_err(|error| {
         scope.document.report_span(None, &error.to_string());
         Reported
@@ -124,6 +126,14 @@ type Operation = (&'static str, String, Action);
 fn operation(scope: &mut Scope<'_>, decl: &OpDecl, host: &HostSide) -> Result<Operation, Reported> {
     let named = |call, detail, action| Ok((call, detail, Action::Host(action)));
     match decl {
+        OpDecl::Driver(decl) => {
+            let (call, detail, action) = driver::resolve(scope, decl)?;
+            named(call, detail, HostAction::Driver(action))
+        }
+        OpDecl::Authoring(decl) => {
+            let (detail, action) = authoring::resolve(scope, decl)?;
+            named(decl.call(), detail, HostAction::Authoring(action))
+        }
         OpDecl::AddDescTransfer {
             vring,
             from,

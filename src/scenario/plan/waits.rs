@@ -201,6 +201,9 @@ fn host_ops<'a>(
 ) -> Vec<(Effect, &'a Mark)> {
     let effect = |step: &PlannedStep| match &step.step.action {
         Action::Host(HostAction::Write { region, .. }) => Some(Effect::Stores(vec![*region])),
+        Action::Host(HostAction::Driver(action)) => {
+            Some(Effect::Stores(action.writes().into_iter().collect()))
+        }
         Action::Host(HostAction::Doorbell {
             engine,
             queue,
