@@ -21,6 +21,8 @@ fn capabilities() {
         data_tail_pointer: false,
         cce_replication: false,
         transpose_flush: false,
+        state_buffer_transpose: false,
+        fp8_control: false,
         semaphore_inc_from_sb: false,
         queue_qos: false,
     };
@@ -29,11 +31,13 @@ fn capabilities() {
         data_tail_pointer: true,
         cce_replication: true,
         transpose_flush: true,
+        state_buffer_transpose: true,
         semaphore_inc_from_sb: true,
         ..none
     };
     let v4 = Caps {
         notification_mask: true,
+        fp8_control: true,
         embedded_semaphore: true,
         semaphore_inc_from_sb: false,
         queue_qos: true,

@@ -33,6 +33,10 @@ pub struct Caps {
     pub cce_replication: bool,
     /// Transpose flush packet.
     pub transpose_flush: bool,
+    /// Transposes write to a State Buffer and nowhere else.
+    pub state_buffer_transpose: bool,
+    /// Control of how fp8 types overflow, with the OCP flavour of E4M3.
+    pub fp8_control: bool,
     /// Semaphore increment whose source is the State Buffer.
     pub semaphore_inc_from_sb: bool,
     /// Strict-priority QoS between queues.
@@ -75,6 +79,8 @@ pub(super) static SUNDA: ArchSpec = ArchSpec {
         data_tail_pointer: false,
         cce_replication: false,
         transpose_flush: false,
+        state_buffer_transpose: false,
+        fp8_control: false,
         semaphore_inc_from_sb: false,
         queue_qos: false,
     },
@@ -100,6 +106,8 @@ pub(super) static CAYMAN: ArchSpec = ArchSpec {
         data_tail_pointer: true,
         cce_replication: true,
         transpose_flush: true,
+        state_buffer_transpose: true,
+        fp8_control: false,
         semaphore_inc_from_sb: true,
         queue_qos: false,
     },
@@ -120,6 +128,7 @@ pub(super) static MARIANA: ArchSpec = ArchSpec {
     code_name: "mariana",
     caps: Caps {
         notification_mask: true,
+        fp8_control: true,
         embedded_semaphore: true,
         // The source asserts arch == CAYMAN, not arch >= CAYMAN.
         semaphore_inc_from_sb: false,

@@ -66,6 +66,7 @@ pub use transpose::{
 };
 pub use transpose_packet::{
     MAX_TRANSPOSE_BYTES, TRANSPOSE_ALIGN_BYTES, TRANSPOSE_TILE_ROWS, TransposeError,
-    TransposePacket, build_transpose_packet,
+    TransposePacket, build_transpose_packet, check_transpose_dims, check_transpose_place,
+    check_transpose_tile,
 };
 pub use written::written_bytes;

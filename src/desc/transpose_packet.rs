@@ -176,11 +176,27 @@ pub fn build_transpose_packet(
 
 /// What every generation insists on; returns the type of the elements.
 fn check(packet: &TransposePacket) -> Result<DType, TransposeError> {
-    let TransposePacket {
-        dims,
-        element_bytes,
-        ..
-    } = *packet;
+    let dtype = check_transpose_dims(packet.dims, packet.element_bytes)?;
+    let wanted = packet.dims.elements() * u64::from(packet.element_bytes);
+    for (end, bytes) in [
+        ("source", packet.source.len),
+        ("destination", packet.destination.len),
+    ] {
+        if bytes != wanted {
+            return Err(TransposeError::Size { end, bytes, wanted });
+        }
+    }
+    Ok(dtype)
+}
+
+/// Whether any generation transposes such a source; the type of the elements.
+///
+/// # Errors
+/// [`TransposeError`]: elements of no known size, a dimension of 0, too many elements.
+pub fn check_transpose_dims(
+    dims: TransposeDims,
+    element_bytes: u32,
+) -> Result<DType, TransposeError> {
     let dtype =
         DType::of_element_bytes(element_bytes).ok_or(TransposeError::Element(element_bytes))?;
     if dims.0.contains(&0) {
@@ -195,16 +211,63 @@ fn check(packet: &TransposePacket) -> Result<DType, TransposeError> {
             limit,
         });
     }
-    let wanted = elements * u64::from(element_bytes);
-    for (end, bytes) in [
-        ("source", packet.source.len),
-        ("destination", packet.destination.len),
-    ] {
-        if bytes != wanted {
-            return Err(TransposeError::Size { end, bytes, wanted });
-        }
-    }
     Ok(dtype)
+}
+
+/// Whether a generation that transposes into State Buffers only takes a transpose.
+///
+/// # Errors
+/// [`TransposeError`]: W or Z moves, elements of neither 2 nor 4 bytes, no tile.
+pub fn check_transpose_tile(
+    permutation: Permutation,
+    dims: TransposeDims,
+    element_bytes: u32,
+) -> Result<(), TransposeError> {
+    if permutation.moves_w_or_z() {
+        return Err(TransposeError::MovesWOrZ(permutation.name()));
+    }
+    if !matches!(element_bytes, 2 | 4) {
+        return Err(TransposeError::ElementOfState(element_bytes));
+    }
+    let columns = tile_columns(element_bytes);
+    let [w, rows, tile_columns, z] = dims.0;
+    if (w, rows, z) != (1, TRANSPOSE_TILE_ROWS, 1) || tile_columns > columns {
+        return Err(TransposeError::Tile {
+            dims: dims.0,
+            element_bytes,
+            columns,
+        });
+    }
+    Ok(())
+}
+
+/// Whether the result of a transpose lies inside a State Buffer: `rows` rows of `bytes` bytes, one to
+/// each partition from `partition` on, at the same offset. `at` is the destination as a plain address.
+///
+/// # Errors
+/// [`TransposeError`]: not aligned, or beyond the end.
+pub fn check_transpose_place(
+    buffer: &StateBuffer,
+    at: Addr,
+    (partition, offset): (u64, u64),
+    (rows, bytes): (u64, u64),
+) -> Result<(), TransposeError> {
+    if !at.is_aligned(TRANSPOSE_ALIGN_BYTES) {
+        return Err(TransposeError::Unaligned(at));
+    }
+    let fits =
+        partition + rows <= u64::from(buffer.partitions) && offset + bytes <= buffer.populated;
+    if !fits {
+        return Err(TransposeError::LeavesStateBuffer {
+            partition,
+            rows,
+            offset,
+            bytes,
+            partitions: buffer.partitions,
+            populated: buffer.populated,
+        });
+    }
+    Ok(())
 }
 
 /// What a transpose into a State Buffer insists on; returns the packed destination.
@@ -212,7 +275,7 @@ fn state_buffer_target(
     arch: Arch,
     packet: &TransposePacket,
 ) -> Result<TransposeTarget, TransposeError> {
-    let (dims, element_bytes, at) = (packet.dims.0, packet.element_bytes, packet.destination.at);
+    let (dims, element_bytes, at) = (packet.dims, packet.element_bytes, packet.destination.at);
     let map = &arch.spec().map;
     let buffer: StateBuffer = map.state_buffer;
     let window = map.tpb.iter().find_map(|base| {
@@ -220,42 +283,15 @@ fn state_buffer_target(
         (offset < buffer.window()).then_some((*base, offset))
     });
     let (base, offset) = window.ok_or(TransposeError::NotStateBuffer(at))?;
-    if packet.permutation.moves_w_or_z() {
-        return Err(TransposeError::MovesWOrZ(packet.permutation.name()));
-    }
-    if !matches!(element_bytes, 2 | 4) {
-        return Err(TransposeError::ElementOfState(element_bytes));
-    }
-    let columns = tile_columns(element_bytes);
-    let [w, rows, tile_columns, z] = dims;
-    if (w, rows, z) != (1, TRANSPOSE_TILE_ROWS, 1) || tile_columns > columns {
-        return Err(TransposeError::Tile {
-            dims,
-            element_bytes,
-            columns,
-        });
-    }
+    check_transpose_tile(packet.permutation, dims, element_bytes)?;
     let (partition, offset) = (offset / buffer.stride, offset % buffer.stride);
-    if !at.is_aligned(TRANSPOSE_ALIGN_BYTES) {
-        return Err(TransposeError::Unaligned(at));
-    }
     // A column of the tile is a row of the result.
-    let (result_rows, bytes) = (
-        u64::from(tile_columns),
+    let [_, rows, columns, _] = dims.0;
+    let result = (
+        u64::from(columns),
         u64::from(rows) * u64::from(element_bytes),
     );
-    let fits = partition + result_rows <= u64::from(buffer.partitions)
-        && offset + bytes <= buffer.populated;
-    if !fits {
-        return Err(TransposeError::LeavesStateBuffer {
-            partition,
-            rows: result_rows,
-            offset,
-            bytes,
-            partitions: buffer.partitions,
-            populated: buffer.populated,
-        });
-    }
+    check_transpose_place(&buffer, at, (partition, offset), result)?;
     Ok(TransposeTarget::new()
         .with_transposing(true)
         .with_rows_less_one(TRANSPOSE_TILE_ROWS as u8 - 1)

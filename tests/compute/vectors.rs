@@ -1,6 +1,4 @@
 //! Reads the vectors that `scripts/make_compute_vectors.py` makes; their format is described there.
-#![allow(dead_code, reason = "each test binary uses its part")]
-
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;

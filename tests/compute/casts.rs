@@ -1,13 +1,10 @@
 //! Conversions between data types, against NumPy and ml_dtypes: all codes of every type of up to 16
 //! bits, and what is around every rounding boundary.
 
-#[path = "vectors/mod.rs"]
-mod vectors;
-
+use crate::vectors::{assert_elements, cast, dtype, reduce, sections};
 use std::collections::BTreeMap;
 use udma_sim::desc::DType;
 use udma_sim::device::compute::{Fp8, Overflow};
-use vectors::{assert_elements, cast, dtype, reduce, sections};
 
 const SHORT: [&str; 6] = [
     "bfloat16",

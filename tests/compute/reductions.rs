@@ -1,12 +1,9 @@
 //! Reductions against NumPy, and against a scalar loop written for clarity.
 
-#[path = "vectors/mod.rs"]
-mod vectors;
-
+use crate::vectors::{assert_elements, cast, dtype, reduce, sections};
 use proptest::prelude::*;
 use udma_sim::desc::DType;
 use udma_sim::device::compute::{Constant, Extreme, Fma, Fold, Fp8, Operand, Overflow, Reduction};
-use vectors::{assert_elements, cast, dtype, reduce, sections};
 
 #[test]
 fn reductions_agree_with_numpy() {

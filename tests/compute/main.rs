@@ -1,0 +1,10 @@
+//! The compute engine: arithmetic against NumPy, packets from descriptors to bytes.
+
+mod casts;
+mod checksums;
+mod packets;
+mod reductions;
+mod reshape;
+mod stochastic;
+mod support;
+mod vectors;
