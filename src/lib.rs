@@ -70,6 +70,7 @@ pub mod config;
 pub mod desc;
 pub mod device;
 pub mod host;
+pub mod live;
 pub mod memory;
 pub mod scenario;
 pub mod sim;

@@ -263,6 +263,23 @@ fn engine_windows() {
         let count = map(arch).engine_count();
         assert_eq!(map(arch).engine_base(EngineId(count)), None);
         assert_eq!(map(arch).engine_base(EngineId(u32::MAX)), None);
+        for engine in (0..count).map(EngineId) {
+            let base = map(arch).engine_base(engine).unwrap();
+            for within in [0, 0x1038, 0x3_ffff] {
+                let found = map(arch).engine_at(Addr(base.0 + within));
+                assert_eq!(found, Some((engine, within)), "{arch} {engine}");
+            }
+            let (below, above) = (Addr(base.0 - 1), Addr(base.0 + 0x4_0000));
+            let other = |at| {
+                map(arch)
+                    .engine_at(at)
+                    .is_none_or(|(other, _)| other != engine)
+            };
+            assert!(other(below) && other(above), "{arch} {engine}");
+        }
+        for at in [0, 0x10_0000, u64::MAX] {
+            assert_eq!(map(arch).engine_at(Addr(at)), None);
+        }
     }
 }
 

@@ -140,6 +140,23 @@ impl AddressMap {
         self.host_engines.get(index as usize).copied()
     }
 
+    /// The engine whose register window holds an address, and the offset there; `None` if none does.
+    pub fn engine_at(&self, at: Addr) -> Option<(EngineId, u64)> {
+        let mut first = 0;
+        for group in self.core_engines {
+            let offset = at.0.checked_sub(group.base.0);
+            if let Some(offset) = offset.filter(|o| o / group.stride < u64::from(group.count)) {
+                let (n, within) = (offset / group.stride, offset % group.stride);
+                return (within < UDMA_UNIT_BYTES).then(|| (EngineId(first + n as u32), within));
+            }
+            first += group.count;
+        }
+        self.host_engines.iter().zip(first..).find_map(|(base, n)| {
+            let within = at.offset_from(*base)?;
+            (within < UDMA_UNIT_BYTES).then_some((EngineId(n), within))
+        })
+    }
+
     /// The host engine of pair `pair` for one direction; `None` if the device has no such pair.
     pub fn host_engine(&self, direction: HostEngine, pair: u32) -> Option<EngineId> {
         let second = u32::from(direction == HostEngine::H2d);

@@ -566,12 +566,14 @@ impl Engine {
         if queue.stuck {
             return StallReason::Stuck;
         }
-        let starved = queue.packets.len() > queue.written && queue.lane.available() > 0;
-        if starved && queue.rx.is_none() && queue.rings[S2m as usize].fifo.is_empty() {
-            return match queue.rings[S2m as usize].to_fetch() {
-                0 => StallReason::RxDescriptors,
-                _ => StallReason::PrefetchOff(S2m),
-            };
+        let rx = &queue.rings[S2m as usize];
+        let starved = queue.packets.len() > queue.written && queue.rx.is_none();
+        if starved && rx.fifo.is_empty() && rx.fetches.is_empty() {
+            match (rx.to_fetch(), queue.prefetch_on[S2m as usize]) {
+                (0, _) => return StallReason::RxDescriptors,
+                (_, false) => return StallReason::PrefetchOff(S2m),
+                _ => {}
+            }
         }
         if queue.packets.is_empty() {
             let tx = &queue.rings[M2s as usize];

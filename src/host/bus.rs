@@ -55,6 +55,12 @@ pub enum BusReason {
     /// A register access that is not on a multiple of 4.
     #[error("covers part of a register; registers are 4 bytes on a multiple of 4")]
     Misaligned,
+    /// A user process writes a register that only the kernel may write ([`UserBar`](super::UserBar)).
+    #[error("writes a register that a user process may only read")]
+    KernelOnly,
+    /// The device no longer runs.
+    #[error("reaches a device that has stopped")]
+    Stopped,
 }
 
 impl From<AccessError> for BusError {

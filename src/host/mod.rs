@@ -24,6 +24,7 @@ mod template;
 #[cfg(test)]
 mod test_bus;
 mod transpose;
+mod user_bar;
 mod vring;
 
 pub use bus::{Bus, BusError, BusReason};
@@ -49,4 +50,5 @@ pub use produce::{
 pub use queue::{QueueError, QueueOptions, QueuePair};
 pub use set::{MAX_SET_VRINGS, VringSet, VringSetError};
 pub use template::{MemRefTable, TemplateError, Tensor, TensorSet};
+pub use user_bar::UserBar;
 pub use vring::{Vring, VringError};

@@ -123,8 +123,27 @@ impl fmt::Display for Waiter {
     }
 }
 
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Condition::Idle => f.write_str("an idle device"),
+            Condition::QueueIdle { engine, queue } => {
+                write!(f, "{engine} queue {queue} to be idle")
+            }
+            Condition::Semaphore { block, index, test } => {
+                write!(f, "semaphore {block}.{index} {test}")
+            }
+            Condition::Word { at, value } => write!(f, "{value:#x} at {at}"),
+            Condition::Interrupt => f.write_str("an interrupt"),
+            Condition::Until(at) => write!(f, "{}", *at - Instant::START),
+            Condition::SequencerDone(id) => write!(f, "sequencer {} to be done", id.0),
+        }
+    }
+}
+
 impl System {
-    pub(super) fn holds(&self, condition: &Condition) -> bool {
+    /// Whether a condition holds now.
+    pub fn holds(&self, condition: &Condition) -> bool {
         match condition {
             Condition::Idle => {
                 self.posted == 0
@@ -171,7 +190,7 @@ impl System {
     }
 
     /// Everybody who has work left and what it waits for, engines first.
-    pub(super) fn waiters(&self) -> Vec<Waiter> {
+    pub fn waiters(&self) -> Vec<Waiter> {
         let engines = self.engines_in_use();
         let queues = engines
             .iter()

@@ -4,7 +4,7 @@ use super::System;
 use crate::arch::EngineId;
 use crate::host::{Bus, BusError, BusReason, TimedBus};
 use crate::memory::Target;
-use crate::sim::Duration;
+use crate::sim::{Duration, Instant};
 use crate::units::Addr;
 
 /// Bytes of a register.
@@ -32,6 +32,26 @@ impl System {
     }
 }
 
+impl System {
+    /// When a register read that the host issues now is answered: after the configured round trip,
+    /// and not before the host's earlier writes have arrived.
+    pub(crate) fn register_answer_at(&self) -> Instant {
+        let answered = self.now() + self.config.values.host.register_read;
+        answered.max(self.host_posted_until)
+    }
+
+    /// Refuses what is no register.
+    pub(crate) fn check_register(&self, at: Addr) -> Result<(), BusError> {
+        self.register_at(at).map(|_| ())
+    }
+
+    /// What the register at `at` shows at this instant.
+    pub(crate) fn sample_register(&mut self, at: Addr) -> Result<u32, BusError> {
+        let (engine, offset) = self.register_at(at)?;
+        Ok(self.engines[engine.0 as usize].read_register(offset))
+    }
+}
+
 impl Bus for System {
     fn read_mem(&mut self, at: Addr, out: &mut [u8]) -> Result<(), BusError> {
         Ok(self.memory.read(at, out)?)
@@ -46,10 +66,9 @@ impl Bus for System {
     /// Takes the configured round trip, during which the machine runs on; the host's earlier writes
     /// arrive before.
     fn read_reg(&mut self, at: Addr) -> Result<u32, BusError> {
-        let (engine, offset) = self.register_at(at)?;
-        let answered = self.now() + self.config.values.host.register_read;
-        self.run_to(answered.max(self.host_posted_until));
-        Ok(self.engines[engine.0 as usize].read_register(offset))
+        self.check_register(at)?;
+        self.run_to(self.register_answer_at());
+        self.sample_register(at)
     }
 
     /// Posted: arrives after the configured delay, in the order of the host's writes.

@@ -251,10 +251,14 @@ impl System {
         self.interrupts.pop_front()
     }
 
+    /// The last instant that a machine reaches, a little over five hours after its start: time
+    /// stands still there, and what would happen later never does.
+    pub const END: Instant = Instant::from_fs(Instant::NEVER.as_fs() - 1);
+
     /// Lets time pass until a condition holds. It is looked at between instants: everything that
     /// happens at one instant has happened before.
     pub fn run_until(&mut self, until: &Condition, timeout: Duration) -> WaitOutcome {
-        let deadline = self.now() + timeout;
+        let deadline = (self.now() + timeout).min(System::END);
         let horizon = match until {
             Condition::Until(at) => deadline.min(*at),
             _ => deadline,
@@ -279,8 +283,31 @@ impl System {
         }
     }
 
+    /// Lets time pass up to the next instant at which something happens, which is then handled, but
+    /// not past `horizon`. False if nothing happens until then: time is at `horizon`, or where it
+    /// was if that is past.
+    pub fn step(&mut self, horizon: Instant) -> bool {
+        let horizon = horizon.min(System::END);
+        match self.events.next_at() {
+            Some(at) if at <= horizon => {
+                self.step_to(at);
+                true
+            }
+            _ => {
+                self.events.advance_to(horizon.max(self.now()));
+                false
+            }
+        }
+    }
+
+    /// Whether anything is left that can happen without the host.
+    pub fn has_work(&self) -> bool {
+        self.events.next_at().is_some_and(|at| at <= System::END)
+    }
+
     /// Lets time pass up to and including an instant.
     fn run_to(&mut self, end: Instant) {
+        let end = end.min(System::END);
         while let Some(at) = self.events.next_at().filter(|at| *at <= end) {
             self.step_to(at);
         }

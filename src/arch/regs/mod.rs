@@ -136,6 +136,10 @@ pub mod queue {
     /// M2S independent data tail (V3 and later); read only.
     pub const M2S_TDRDTP: u64 = 0xe4;
 
+    /// What a user process may not write through the BAR, in every queue's bank of both halves
+    /// (A: the kernel driver's list).
+    pub const USER_BLOCKED: [u64; 5] = [DRBP_LOW, DRBP_HIGH, DRTP_INC, CRBP_LOW, CRBP_HIGH];
+
     /// Reset strobes of either half.
     pub const fn sw_ctrl(direction: super::Direction) -> u64 {
         match direction {
