@@ -7,7 +7,7 @@
 
 use crate::arch::ArchSpec;
 use crate::config::{FabricConfig, TargetConfig};
-use crate::memory::{PhysicalMemory, Target};
+use crate::memory::{AccessReason, PhysicalMemory, Place, Target};
 use crate::sim::{Duration, Instant, stream};
 use crate::units::{Addr, BytesPerSecond};
 use rand::RngExt;
@@ -26,9 +26,19 @@ pub struct Route {
     kind: Kind,
     /// Channel, counted over the whole device.
     channel: u32,
+    /// Where the access falls, or why nothing answers.
+    place: Result<Place, AccessReason>,
 }
 
 impl Route {
+    /// Where the access falls.
+    ///
+    /// # Errors
+    /// Why nothing answers there.
+    pub fn place(self) -> Result<Place, AccessReason> {
+        self.place
+    }
+
     /// The channel, below [`Fabric::channels`]: two bursts that share a byte share their channel.
     pub fn channel(self) -> usize {
         self.channel as usize
@@ -150,7 +160,8 @@ impl Fabric {
     /// Where an access goes. One that no memory answers goes where CSRs are: the error response
     /// comes back as fast (C).
     pub fn route(&self, memory: &PhysicalMemory, at: Addr, len: u64) -> Route {
-        let (kind, timing, target, offset) = match memory.resolve(at, len) {
+        let place = memory.resolve(at, len).map_err(|error| error.reason);
+        let (kind, timing, target, offset) = match place {
             Ok(place) => match place.target {
                 Target::Hbm { stack } => (Kind::Hbm, &self.hbm, u32::from(stack), place.offset),
                 Target::StateBuffer { core } => {
@@ -166,6 +177,7 @@ impl Fabric {
         Route {
             kind,
             channel: timing.channel(target, offset),
+            place,
         }
     }
 

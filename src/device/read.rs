@@ -12,7 +12,7 @@ use super::queue_set::QueueSet;
 use crate::arch::EngineId;
 use crate::arch::regs::{Direction, M2sError, UdmaState};
 use crate::desc::{CmeOp, Descriptor, TxDesc};
-use crate::memory::{AccessReason, PhysicalMemory, Target};
+use crate::memory::{AccessReason, PhysicalMemory, Place, Target};
 use crate::sim::{Duration, Instant};
 use crate::units::Addr;
 use std::collections::VecDeque;
@@ -30,6 +30,7 @@ struct ReadBurst {
     queue: u8,
     at: Addr,
     len: u32,
+    place: Result<Place, AccessReason>,
     /// Where its bytes go in the queue's lane.
     lane_offset: u64,
     /// Its descriptor and that one's slot in the ring.
@@ -124,6 +125,7 @@ impl Engine {
             queue: q as u8,
             at,
             len,
+            place: route.place(),
             lane_offset,
             slot: self.reader.sources[0].slot,
             desc: self.reader.sources[0].desc,
@@ -307,7 +309,8 @@ impl Engine {
         let (first, rest) = self.queues[usize::from(read.queue)]
             .lane
             .pieces_mut(read.lane_offset, len);
-        let bytes = read_pieces(ctx.memory, at, first, rest);
+        let place = read.place;
+        let bytes = place.and_then(|place| read_pieces(ctx.memory, place, first, rest));
         match (bytes, fault) {
             (_, Some(FaultKind::LostRead)) => return None,
             (_, Some(FaultKind::ReadError)) => {
@@ -326,7 +329,7 @@ impl Engine {
         match bytes {
             Ok(()) => {}
             Err(AccessReason::Registers) => {
-                if let Some((engine, offset)) = register_window(ctx.memory, at, len) {
+                if let Some((engine, offset)) = register_window(place, len) {
                     return Some(RegisterRead {
                         burst,
                         engine,
@@ -426,16 +429,16 @@ fn is_plain_copy(desc: Descriptor) -> bool {
 /// Reads one burst into a place that wraps around.
 fn read_pieces(
     memory: &PhysicalMemory,
-    at: Addr,
+    place: Place,
     first: &mut [u8],
     rest: &mut [u8],
 ) -> Result<(), AccessReason> {
     if rest.is_empty() {
-        return memory.read(at, first).map_err(|error| error.reason);
+        return memory.read_at(place, first);
     }
     let mut whole = [0; MAX_BURST_BYTES];
     let whole = &mut whole[..first.len() + rest.len()];
-    memory.read(at, whole).map_err(|error| error.reason)?;
+    memory.read_at(place, whole)?;
     let (a, b) = whole.split_at(first.len());
     first.copy_from_slice(a);
     rest.copy_from_slice(b);
@@ -444,16 +447,14 @@ fn read_pieces(
 
 /// The register that an access of exactly one register falls on.
 pub(super) fn register_window(
-    memory: &PhysicalMemory,
-    at: Addr,
+    place: Result<Place, AccessReason>,
     len: u32,
 ) -> Option<(EngineId, u64)> {
-    if len != 4 || !at.is_aligned(4) {
-        return None;
-    }
-    let place = memory.resolve(at, u64::from(len)).ok()?;
+    let place = place.ok()?;
     match place.target {
-        Target::UdmaRegisters { engine } => Some((engine, place.offset)),
+        Target::UdmaRegisters { engine } if len == 4 && place.offset.is_multiple_of(4) => {
+            Some((engine, place.offset))
+        }
         _ => None,
     }
 }

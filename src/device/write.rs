@@ -12,7 +12,7 @@ use crate::arch::EventBlock;
 use crate::arch::regs::{Direction, M2sError, S2mError, UdmaState};
 use crate::config::SowScope;
 use crate::desc::{Descriptor, EmbeddedSemaphore, RxDesc};
-use crate::memory::{AccessError, AccessReason, Effects, PhysicalMemory};
+use crate::memory::{AccessReason, Effects, PhysicalMemory, Place};
 use crate::sim::{Duration, Instant};
 use crate::units::{Addr, Cycles};
 
@@ -39,6 +39,7 @@ pub(super) enum WriteData {
 /// A write burst that is not yet acknowledged.
 pub(super) struct WriteBurst {
     at: Addr,
+    place: Result<Place, AccessReason>,
     pub len: u32,
     pub data: WriteData,
     /// Its Rx descriptor and that one's slot in the ring.
@@ -274,6 +275,7 @@ impl Engine {
         let packet_number = queue.completed + queue.written as u64;
         queue.writes.push_back(WriteBurst {
             at,
+            place: route.place(),
             len,
             data: WriteData::Lane(lane_offset),
             desc,
@@ -345,6 +347,7 @@ impl Engine {
         ctx.out.events.push((times.visible, event));
         queue.writes.push_back(WriteBurst {
             at: cell,
+            place: route.place(),
             len: EventBlock::CELL_BYTES as u32,
             data: WriteData::Increment,
             desc: Descriptor::default(),
@@ -382,7 +385,7 @@ impl Engine {
             write.acknowledged_at = Some(acknowledged_at);
         }
         let (at, len, slot, desc) = (write.at, write.len, write.slot, write.desc);
-        let data = write.data;
+        let (data, place) = (write.data, write.place);
         let one = 1u32.to_le_bytes();
         let (first, rest) = match write.data {
             WriteData::Lane(offset) => queue.lane.pieces(offset, len),
@@ -395,33 +398,28 @@ impl Engine {
                 self.acknowledge_due(q, index as usize, acknowledged_at, ctx);
                 return;
             }
-            _ => write_pieces(ctx.memory, at, first, rest),
+            _ => place.and_then(|place| write_pieces(ctx.memory, place, first, rest)),
         };
         match written {
             Ok(Effects::None) => {}
             Ok(effects) => ctx.out.effects.push(effects),
-            Err(error) => {
-                let register = (error.reason == AccessReason::Registers)
-                    .then(|| register_window(ctx.memory, at, len))
-                    .flatten();
-                match register {
-                    Some((engine, offset)) => {
-                        let mut value = [0; 4];
-                        for (to, byte) in value.iter_mut().zip(first.iter().chain(rest)) {
-                            *to = *byte;
-                        }
-                        ctx.out.register_writes.push(RegisterWrite {
-                            engine,
-                            offset,
-                            value: u32::from_le_bytes(value),
-                        });
+            Err(_) => match register_window(place, len) {
+                Some((engine, offset)) => {
+                    let mut value = [0; 4];
+                    for (to, byte) in value.iter_mut().zip(first.iter().chain(rest)) {
+                        *to = *byte;
                     }
-                    None => {
-                        let bit = ErrorBit::S2m(S2mError::DataResponse);
-                        self.raise(bit, q, slot, at, desc);
-                    }
+                    ctx.out.register_writes.push(RegisterWrite {
+                        engine,
+                        offset,
+                        value: u32::from_le_bytes(value),
+                    });
                 }
-            }
+                None => {
+                    let bit = ErrorBit::S2m(S2mError::DataResponse);
+                    self.raise(bit, q, slot, at, desc);
+                }
+            },
         }
         if let WriteData::Lane(_) = data {
             self.counters.bytes_written += u64::from(len);
@@ -453,17 +451,17 @@ impl Engine {
 /// Writes one burst from a place that wraps around.
 fn write_pieces(
     memory: &mut PhysicalMemory,
-    at: Addr,
+    place: Place,
     first: &[u8],
     rest: &[u8],
-) -> Result<Effects, AccessError> {
+) -> Result<Effects, AccessReason> {
     if rest.is_empty() {
-        return memory.write(at, first);
+        return memory.write_at(place, first);
     }
     let mut whole = [0; MAX_BURST_BYTES];
     let whole = &mut whole[..first.len() + rest.len()];
     let (a, b) = whole.split_at_mut(first.len());
     a.copy_from_slice(first);
     b.copy_from_slice(rest);
-    memory.write(at, whole)
+    memory.write_at(place, whole)
 }

@@ -61,7 +61,7 @@ impl PhysicalMemory {
     /// Any reason but those that depend on the direction: refusals of a read or a write as such
     /// come from [`read`](Self::read) and [`write`](Self::write).
     pub fn resolve(&self, at: Addr, len: u64) -> Result<Place, AccessError> {
-        self.table.locate(at, len).map(|(_, place)| place)
+        self.table.locate(at, len)
     }
 
     /// Reads the bytes from `at` on into `out`. Cells and constants are little-endian.
@@ -71,8 +71,23 @@ impl PhysicalMemory {
     /// Refuses what is not readable memory from first byte to last; `out` is then untouched.
     pub fn read(&self, at: Addr, out: &mut [u8]) -> Result<(), AccessError> {
         let len = out.len() as u64;
-        let (row, place) = self.table.locate(at, len)?;
-        let done = match &self.backings[row] {
+        let place = self.table.locate(at, len)?;
+        self.read_at(place, out)
+            .map_err(|reason| AccessError { at, len, reason })
+    }
+
+    /// As [`read`](Self::read), at a place that [`resolve`](Self::resolve) found for as many bytes:
+    /// saves the search.
+    ///
+    /// # Errors
+    ///
+    /// The reason alone.
+    ///
+    /// # Panics
+    ///
+    /// If the place is not one of this memory.
+    pub fn read_at(&self, place: Place, out: &mut [u8]) -> Result<(), AccessReason> {
+        match &self.backings[place.row] {
             Backing::Bytes(bytes) => {
                 let start = place.offset as usize;
                 out.copy_from_slice(&bytes[start..start + out.len()]);
@@ -84,8 +99,7 @@ impl PhysicalMemory {
                 Ok(())
             }
             Backing::Registers => Err(AccessReason::Registers),
-        };
-        done.map_err(|reason| AccessError { at, len, reason })
+        }
     }
 
     /// Writes `bytes` from `at` on, and says which event or semaphore cells that stored to.
@@ -95,8 +109,22 @@ impl PhysicalMemory {
     /// Refuses what is not writable memory from first byte to last; nothing is then written.
     pub fn write(&mut self, at: Addr, bytes: &[u8]) -> Result<Effects, AccessError> {
         let len = bytes.len() as u64;
-        let (row, place) = self.table.locate(at, len)?;
-        let done = match &mut self.backings[row] {
+        let place = self.table.locate(at, len)?;
+        self.write_at(place, bytes)
+            .map_err(|reason| AccessError { at, len, reason })
+    }
+
+    /// As [`write`](Self::write), at a place that [`resolve`](Self::resolve) found for as many bytes.
+    ///
+    /// # Errors
+    ///
+    /// The reason alone.
+    ///
+    /// # Panics
+    ///
+    /// If the place is not one of this memory.
+    pub fn write_at(&mut self, place: Place, bytes: &[u8]) -> Result<Effects, AccessReason> {
+        match &mut self.backings[place.row] {
             Backing::Bytes(memory) => {
                 let start = place.offset as usize;
                 memory[start..start + bytes.len()].copy_from_slice(bytes);
@@ -105,8 +133,7 @@ impl PhysicalMemory {
             Backing::Cells(cells) => cells.write(place.offset, bytes),
             Backing::Constant(_) => Err(AccessReason::ReadOnly),
             Backing::Registers => Err(AccessReason::Registers),
-        };
-        done.map_err(|reason| AccessError { at, len, reason })
+        }
     }
 
     /// Borrows `len` bytes of HBM, State Buffer or host memory: compares and hashes large areas
@@ -116,8 +143,8 @@ impl PhysicalMemory {
     ///
     /// Refuses what [`read`](Self::read) refuses, and cells and constants.
     pub fn slice(&self, at: Addr, len: u64) -> Result<&[u8], AccessError> {
-        let (row, place) = self.table.locate(at, len)?;
-        let reason = match &self.backings[row] {
+        let place = self.table.locate(at, len)?;
+        let reason = match &self.backings[place.row] {
             Backing::Bytes(bytes) => {
                 let start = place.offset as usize;
                 return Ok(&bytes[start..start + len as usize]);

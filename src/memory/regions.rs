@@ -44,6 +44,8 @@ pub struct Place {
     pub target: Target,
     /// Bytes from the start of the target's window to the first byte of the access.
     pub offset: u64,
+    /// Row of the region table.
+    pub(super) row: usize,
 }
 
 /// Which bytes of a region's window are populated.
@@ -63,7 +65,8 @@ impl Layout {
         match self {
             Layout::Flat { populated } => (offset < populated).then_some(populated),
             Layout::Strided { stride, populated } => {
-                let within = offset % stride;
+                // A power of two.
+                let within = offset & (stride - 1);
                 (within < populated).then(|| offset - within + populated)
             }
             Layout::EventBlock => cells::window_end(offset),
@@ -160,10 +163,10 @@ impl RegionTable {
         &self.regions
     }
 
-    /// The region that holds all of `at .. at + len`, by its row, and the place in it.
+    /// The region that holds all of `at .. at + len`, and the place in it.
     ///
     /// An access of 0 bytes touches nothing, but must start where one byte could be accessed.
-    pub(super) fn locate(&self, at: Addr, len: u64) -> Result<(usize, Place), AccessError> {
+    pub(super) fn locate(&self, at: Addr, len: u64) -> Result<Place, AccessError> {
         let refuse = |reason| AccessError { at, len, reason };
         let row = self.bases.partition_point(|base| *base <= at.0);
         let (row, region) = (row.checked_sub(1))
@@ -182,7 +185,11 @@ impl RegionTable {
             return Err(refuse(AccessReason::Misaligned));
         }
         let target = region.target;
-        Ok((row, Place { target, offset }))
+        Ok(Place {
+            target,
+            offset,
+            row,
+        })
     }
 }
 
