@@ -93,7 +93,7 @@ impl Checksum {
             }
             Checksum::Adler32 => {
                 let (a, b) = (value & 0xffff, value >> 16);
-                let reduced = b % ADLER_MODULUS << 16 | a % ADLER_MODULUS;
+                let reduced = ((b % ADLER_MODULUS) << 16) | (a % ADLER_MODULUS);
                 let mut adler = Adler32::from_checksum(reduced);
                 adler.write_slice(data);
                 adler.checksum()
