@@ -69,6 +69,7 @@ pub mod arch;
 pub mod config;
 pub mod desc;
 pub mod device;
+pub mod ffi;
 pub mod host;
 pub mod live;
 pub mod memory;

@@ -465,6 +465,20 @@ fn doorbells_beyond_the_ring_are_ignored_and_counted() {
     assert_eq!(rig.system.counters().packets, 32);
 }
 
+/// A ring made shorter than what its doorbells cover has no room.
+#[test]
+fn a_ring_that_shrinks_under_its_descriptors_takes_no_more() {
+    let mut rig = Rig::new(Arch::V3);
+    let register = |offset| Direction::M2s.queue_reg(0, offset);
+    rig.reg(0, register(queue::DRL), 32);
+    rig.doorbell(0, 0, Direction::M2s, 20);
+    rig.reg(0, register(queue::DRL), 16);
+    rig.doorbell(0, 0, Direction::M2s, 1);
+    let status = QueueStatus::from_bits(rig.read_reg(0, register(queue::STATUS)));
+    assert_eq!((status.q_used(), status.q_full()), (20, true));
+    assert_eq!(rig.system.counters().doorbell_overflow, 1);
+}
+
 #[test]
 fn reserved_barrier_bits_are_ignored_and_counted() {
     let arch = Arch::V2;

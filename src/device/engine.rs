@@ -1110,7 +1110,7 @@ impl Engine {
         if let Some(faults) = &mut self.faults {
             faults.notice(queue, bit);
         }
-        if first {
+        if first && self.errors.len() < MOST_ERRORS {
             let error = DeviceError {
                 engine: self.id,
                 bit,
@@ -1139,6 +1139,8 @@ impl Engine {
     }
 }
 
+/// Errors an engine keeps a record of: a host that clears causes for ever must not fill memory.
+const MOST_ERRORS: usize = 1024;
 /// Field [23:0] of a doorbell and of a ring length.
 const DOORBELL_MASK: u32 = 0xff_ffff;
 const RING_LENGTH_MASK: u32 = 0xff_ffff;

@@ -62,7 +62,8 @@ impl Ring {
     /// Doorbell: `count` more descriptors are valid. Returns how many of them the ring has no room
     /// for; those are ignored (C: the driver must not do it).
     pub fn ring_doorbell(&mut self, count: u32) -> u32 {
-        let room = u64::from(self.length) - (self.tail - self.head);
+        // A length that shrank under descriptors already covered leaves no room.
+        let room = u64::from(self.length).saturating_sub(self.tail - self.head);
         let taken = u64::from(count).min(room);
         self.tail += taken;
         count - taken as u32

@@ -58,6 +58,9 @@ pub enum BusReason {
     /// A user process writes a register that only the kernel may write ([`UserBar`](super::UserBar)).
     #[error("writes a register that a user process may only read")]
     KernelOnly,
+    /// The host's own programs see host memory only.
+    #[error("does not lie in host memory")]
+    NotHostMemory,
     /// The device no longer runs.
     #[error("reaches a device that has stopped")]
     Stopped,

@@ -136,6 +136,24 @@ impl PhysicalMemory {
         }
     }
 
+    /// Borrows `len` bytes of HBM, State Buffer or host memory, to be read and written.
+    ///
+    /// # Errors
+    ///
+    /// As [`slice`](Self::slice).
+    pub fn slice_mut(&mut self, at: Addr, len: u64) -> Result<&mut [u8], AccessError> {
+        let place = self.table.locate(at, len)?;
+        let reason = match &mut self.backings[place.row] {
+            Backing::Bytes(bytes) => {
+                let start = place.offset as usize;
+                return Ok(&mut bytes[start..start + len as usize]);
+            }
+            Backing::Cells(_) | Backing::Constant(_) => AccessReason::NotBytes,
+            Backing::Registers => AccessReason::Registers,
+        };
+        Err(AccessError { at, len, reason })
+    }
+
     /// Borrows `len` bytes of HBM, State Buffer or host memory: compares and hashes large areas
     /// without a copy.
     ///

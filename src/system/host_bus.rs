@@ -33,6 +33,21 @@ impl System {
 }
 
 impl System {
+    /// Host memory, as the host's own programs see it.
+    ///
+    /// # Errors
+    /// If the range is not host memory from first byte to last.
+    pub fn host_memory_mut(&mut self, at: Addr, len: u64) -> Result<&mut [u8], BusError> {
+        match self.memory.resolve(at, len)?.target {
+            Target::Host => Ok(self.memory.slice_mut(at, len)?),
+            _ => Err(BusError {
+                at,
+                len,
+                reason: BusReason::NotHostMemory,
+            }),
+        }
+    }
+
     /// When a register read that the host issues now is answered: after the configured round trip,
     /// and not before the host's earlier writes have arrived.
     pub(crate) fn register_answer_at(&self) -> Instant {

@@ -1,0 +1,296 @@
+//! The C interface: `include/udma_sim.h` is generated from here.
+//!
+//! A device is a number, not a pointer: a stale or made-up one is an error code, never undefined
+//! behaviour. It belongs to the thread that created it. No panic leaves a call.
+//!
+//! This module and `raw` are the only places of the crate that may use `unsafe`: exported names, and
+//! accesses through the caller's pointers.
+#![allow(unsafe_code)]
+
+mod raw;
+mod registry;
+mod status;
+
+pub use status::UdmaSimStatus;
+
+use crate::config::Config;
+use crate::host::Bus;
+use crate::sim::{Duration, Instant};
+use crate::system::{Condition, System, WaitOutcome};
+use crate::units::Addr;
+use std::ffi::{c_char, c_void};
+use std::path::Path;
+
+use UdmaSimStatus as Status;
+use registry::with_device;
+use status::{Failure, guard};
+
+/// A simulated machine. 0 is none.
+pub type UdmaSimDevice = u64;
+
+/// An interrupt that a UDMA unit sent to the host.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UdmaSimInterrupt {
+    /// The engine: those of the NeuronCores first (core * 16 + n), then the host engines.
+    pub engine: u32,
+    /// The main interrupt group.
+    pub group: u32,
+    /// When it was sent, in nanoseconds of simulated time.
+    pub at_ns: u64,
+}
+
+/// Creates a machine fresh from reset, which belongs to the calling thread.
+///
+/// `config` is the name of a built-in config (sunda, cayman, mariana) or the path of a file; `seed`
+/// seeds every random stream; `*device` becomes its number.
+///
+/// # Safety
+/// `config` is NULL or points to a string that ends with a zero byte, `device` is NULL or points to
+/// writable memory for the number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn udma_sim_create(
+    config: *const c_char,
+    seed: u64,
+    device: *mut UdmaSimDevice,
+) -> UdmaSimStatus {
+    guard(|| {
+        // SAFETY: the caller vouches for both pointers.
+        let (name, device) = unsafe { (raw::text("config", config)?, raw::out("device", device)?) };
+        let config = Config::load(&name, Path::new(".")).map_err(Failure::config)?;
+        let system = System::new(config, seed).map_err(Failure::config)?;
+        device.put(registry::add(system));
+        Ok(Status::Ok)
+    })
+}
+
+/// Destroys a machine. Pointers into its host memory are then invalid.
+#[unsafe(no_mangle)]
+pub extern "C" fn udma_sim_destroy(device: UdmaSimDevice) -> UdmaSimStatus {
+    guard(|| registry::remove(device).map(|()| Status::Ok))
+}
+
+/// Maps host memory into the caller: `*memory` points to the `len` bytes at physical address `at`,
+/// until the machine is destroyed. The caller may access them whenever it is not inside a call.
+///
+/// # Safety
+/// `memory` is NULL or points to writable memory for a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn udma_sim_map_host_memory(
+    device: UdmaSimDevice,
+    at: u64,
+    len: u64,
+    memory: *mut *mut c_void,
+) -> UdmaSimStatus {
+    guard(|| {
+        // SAFETY: the caller vouches for the pointer.
+        let memory = unsafe { raw::out("memory", memory)? };
+        with_device(device, |system| {
+            let bytes = (system.host_memory_mut(Addr(at), len)).map_err(Failure::refused)?;
+            memory.put(bytes.as_mut_ptr().cast());
+            Ok(Status::Ok)
+        })
+    })
+}
+
+/// Reads the 32-bit register at physical address `at`. Takes a bus round trip of simulated time.
+///
+/// # Safety
+/// `value` is NULL or points to writable memory for the value.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn udma_sim_read_reg(
+    device: UdmaSimDevice,
+    at: u64,
+    value: *mut u32,
+) -> UdmaSimStatus {
+    guard(|| {
+        // SAFETY: the caller vouches for the pointer.
+        let value = unsafe { raw::out("value", value)? };
+        with_device(device, |system| {
+            value.put(system.read_reg(Addr(at)).map_err(Failure::refused)?);
+            Ok(Status::Ok)
+        })
+    })
+}
+
+/// Writes the 32-bit register at physical address `at`. The write is posted: it arrives as simulated
+/// time passes, after the earlier ones.
+#[unsafe(no_mangle)]
+pub extern "C" fn udma_sim_write_reg(device: UdmaSimDevice, at: u64, value: u32) -> UdmaSimStatus {
+    guard(|| {
+        with_device(device, |system| {
+            system
+                .write_reg(Addr(at), value)
+                .map_err(Failure::refused)?;
+            Ok(Status::Ok)
+        })
+    })
+}
+
+/// Reads `len` bytes of memory at physical address `at` into `bytes`.
+///
+/// # Safety
+/// `bytes` is NULL or points to `len` writable bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn udma_sim_read_mem(
+    device: UdmaSimDevice,
+    at: u64,
+    bytes: *mut c_void,
+    len: u64,
+) -> UdmaSimStatus {
+    guard(|| {
+        raw::check("bytes", bytes, len)?;
+        with_device(device, |system| {
+            check_range(system, at, len)?;
+            let mut read = raw::buffer(len)?;
+            system
+                .read_mem(Addr(at), &mut read)
+                .map_err(Failure::refused)?;
+            // SAFETY: the caller vouches for `len` bytes at the pointer, which is not NULL if there
+            // are any.
+            unsafe { raw::copy_out(&read, bytes) };
+            Ok(Status::Ok)
+        })
+    })
+}
+
+/// Writes `len` bytes from `bytes` to memory at physical address `at`, at once.
+///
+/// # Safety
+/// `bytes` is NULL or points to `len` readable bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn udma_sim_write_mem(
+    device: UdmaSimDevice,
+    at: u64,
+    bytes: *const c_void,
+    len: u64,
+) -> UdmaSimStatus {
+    guard(|| {
+        raw::check("bytes", bytes, len)?;
+        with_device(device, |system| {
+            check_range(system, at, len)?;
+            let mut written = raw::buffer(len)?;
+            // SAFETY: the caller vouches for `len` bytes at the pointer, which is not NULL if there
+            // are any.
+            unsafe { raw::copy_in(bytes, &mut written) };
+            system
+                .write_mem(Addr(at), &written)
+                .map_err(Failure::refused)?;
+            Ok(Status::Ok)
+        })
+    })
+}
+
+/// Refuses what is no memory, before a buffer of its length is asked for.
+fn check_range(system: &System, at: u64, len: u64) -> Result<(), Failure> {
+    let place = system.memory().resolve(Addr(at), len);
+    place.map(|_| ()).map_err(Failure::refused)
+}
+
+/// Lets `ns` nanoseconds of simulated time pass. Time ends after a little over five hours: the rest
+/// of `ns` then does not pass, and the call times out.
+#[unsafe(no_mangle)]
+pub extern "C" fn udma_sim_run_ns(device: UdmaSimDevice, ns: u64) -> UdmaSimStatus {
+    guard(|| {
+        with_device(device, |system| {
+            let length = Duration::from_ns(ns);
+            let until = Condition::Until(system.now() + length);
+            outcome(system.run_until(&until, length))
+        })
+    })
+}
+
+/// Lets simulated time pass until every engine has completed all that its doorbells covered, at most
+/// `timeout_ns` nanoseconds.
+#[unsafe(no_mangle)]
+pub extern "C" fn udma_sim_run_until_idle(device: UdmaSimDevice, timeout_ns: u64) -> UdmaSimStatus {
+    guard(|| {
+        with_device(device, |system| {
+            outcome(system.run_until(&Condition::Idle, Duration::from_ns(timeout_ns)))
+        })
+    })
+}
+
+/// How a wait ended: if not as hoped, the error text says who waits for what.
+fn outcome(outcome: WaitOutcome) -> Result<Status, Failure> {
+    let (status, what, waiters) = match outcome {
+        WaitOutcome::Met => return Ok(Status::Ok),
+        WaitOutcome::TimedOut(waiters) => (Status::TimedOut, "timed out", waiters),
+        WaitOutcome::Stuck(waiters) => {
+            (Status::Stuck, "nothing is left that could happen", waiters)
+        }
+    };
+    let waiters = waiters.iter().map(|waiter| format!("; {waiter}"));
+    Err(Failure {
+        status,
+        text: format!("{what}{}", waiters.collect::<String>()),
+    })
+}
+
+/// Takes the oldest interrupt that has not been taken; UDMA_SIM_STATUS_NONE if there is none.
+///
+/// # Safety
+/// `interrupt` is NULL or points to writable memory for one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn udma_sim_poll_interrupt(
+    device: UdmaSimDevice,
+    interrupt: *mut UdmaSimInterrupt,
+) -> UdmaSimStatus {
+    guard(|| {
+        // SAFETY: the caller vouches for the pointer.
+        let interrupt = unsafe { raw::out("interrupt", interrupt)? };
+        with_device(device, |system| {
+            let Some(taken) = system.take_interrupt() else {
+                return Ok(Status::None);
+            };
+            interrupt.put(UdmaSimInterrupt {
+                engine: taken.engine.0,
+                group: u32::from(taken.group),
+                at_ns: nanoseconds(taken.at),
+            });
+            Ok(Status::Ok)
+        })
+    })
+}
+
+/// Simulated time in nanoseconds.
+///
+/// # Safety
+/// `ns` is NULL or points to writable memory for the value.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn udma_sim_now_ns(device: UdmaSimDevice, ns: *mut u64) -> UdmaSimStatus {
+    guard(|| {
+        // SAFETY: the caller vouches for the pointer.
+        let ns = unsafe { raw::out("ns", ns)? };
+        with_device(device, |system| {
+            ns.put(nanoseconds(system.now()));
+            Ok(Status::Ok)
+        })
+    })
+}
+
+fn nanoseconds(at: Instant) -> u64 {
+    at.as_fs() / Duration::from_ns(1).as_fs()
+}
+
+/// What the last call of this thread that did not return UDMA_SIM_STATUS_OK had to say.
+///
+/// Copies as much of the text as fits into `capacity` bytes, with a zero byte at the end, and returns
+/// the length of the whole text without it. `text` may be NULL if `capacity` is 0.
+///
+/// # Safety
+/// `text` is NULL or points to `capacity` writable bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn udma_sim_last_error(text: *mut c_char, capacity: u64) -> u64 {
+    let error = status::last_error();
+    if !text.is_null()
+        && let Some(room) = capacity.checked_sub(1)
+    {
+        let fits = error.floor_char_boundary(room.min(error.len() as u64) as usize);
+        let mut bytes = error.as_bytes()[..fits].to_vec();
+        bytes.push(0);
+        // SAFETY: at most `capacity` bytes, for which the caller vouches.
+        unsafe { raw::copy_out(&bytes, text.cast()) };
+    }
+    error.len() as u64
+}

@@ -1,0 +1,344 @@
+//! The C interface: the header is the one the code makes, a C driver runs on it, and no misuse does
+//! more than return an error code.
+//!
+//! `UPDATE_DOCS=1 cargo test --test c_interface` rewrites the header.
+
+#![allow(unsafe_code, reason = "it calls the C interface as C does")]
+
+use snapbox::IntoData;
+use std::ffi::{CStr, CString, c_void};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::ptr;
+use udma_sim::ffi::*;
+
+use UdmaSimStatus as Status;
+
+/// The header, made from the code.
+fn header() -> String {
+    let mut config = cbindgen::Config {
+        language: cbindgen::Language::C,
+        include_guard: Some("UDMA_SIM_H".to_string()),
+        no_includes: true,
+        sys_includes: vec!["stdint.h".to_string()],
+        cpp_compat: true,
+        documentation_style: cbindgen::DocumentationStyle::C99,
+        header: Some(
+            "// Simulator of UDMA engines, C interface. Generated from src/ffi: do not edit."
+                .into(),
+        ),
+        ..cbindgen::Config::default()
+    };
+    config.enumeration.rename_variants = cbindgen::RenameRule::QualifiedScreamingSnakeCase;
+    let bindings = cbindgen::Builder::new()
+        .with_config(config)
+        .with_src("src/ffi/mod.rs")
+        .with_src("src/ffi/status.rs")
+        .generate()
+        .unwrap();
+    let mut text = Vec::new();
+    bindings.write(&mut text);
+    String::from_utf8(text).unwrap()
+}
+
+#[test]
+fn the_header_is_what_the_code_makes() {
+    let (path, real) = ("include/udma_sim.h", header());
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(path, real).unwrap();
+        return;
+    }
+    let kept = std::fs::read_to_string(path).unwrap();
+    snapbox::assert_data_eq!(kept.raw(), real.raw());
+}
+
+/// Where the shared library that belongs to this test is.
+fn library_folder() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    test.parent().unwrap().to_path_buf()
+}
+
+fn run(command: &mut Command) -> Option<Output> {
+    match command.output() {
+        Ok(output) => Some(output),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => panic!("{command:?}: {error}"),
+    }
+}
+
+fn succeed(what: &str, output: &Output) {
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{what}: {}\n{out}{err}",
+        output.status
+    );
+}
+
+/// Compiles the driver; `None`, and says so, if there is no C compiler.
+fn compiled(folder: &Path) -> Option<PathBuf> {
+    let (driver, library) = (folder.join("driver"), library_folder());
+    let output = run(Command::new("cc")
+        .args([
+            "-std=gnu11",
+            "-O1",
+            "-g",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-Iinclude",
+        ])
+        .arg("examples/c/driver.c")
+        .arg("-L")
+        .arg(&library)
+        .arg("-ludma_sim")
+        .arg(format!("-Wl,-rpath,{}", library.display()))
+        .arg("-o")
+        .arg(&driver));
+    let Some(output) = output else {
+        println!("NOT TESTED: there is no C compiler `cc` here, the C driver was not compiled");
+        return None;
+    };
+    succeed("compiling the driver", &output);
+    Some(driver)
+}
+
+#[test]
+fn a_c_driver_copies_through_registers() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(driver) = compiled(folder.path()) else {
+        return;
+    };
+    for config in ["sunda", "cayman", "mariana"] {
+        let output = Command::new(&driver).arg(config).output().unwrap();
+        succeed(config, &output);
+        let text = String::from_utf8(output.stdout).unwrap();
+        // Five rounds of three copies of ten lengths.
+        let said = format!("{config}: {} bytes copied and checked in ", 15 * 1_000_837);
+        assert!(text.starts_with(&said), "{text}");
+    }
+}
+
+/// The same under valgrind: no access outside what is allocated, nothing leaked.
+#[test]
+fn the_c_driver_is_clean_under_valgrind() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(driver) = compiled(folder.path()) else {
+        return;
+    };
+    let output = run(Command::new("valgrind")
+        .args(["--quiet", "--error-exitcode=9", "--leak-check=full"])
+        .args(["--errors-for-leak-kinds=definite"])
+        .arg(driver)
+        .arg("sunda"));
+    match output {
+        Some(output) => succeed("valgrind", &output),
+        None => println!("NOT TESTED: there is no valgrind here"),
+    }
+}
+
+fn create(config: &str) -> UdmaSimDevice {
+    let (name, mut device) = (CString::new(config).unwrap(), 0);
+    // SAFETY: a string and a place of this function's.
+    let status = unsafe { udma_sim_create(name.as_ptr(), 0, &mut device) };
+    assert_eq!(status, Status::Ok, "{}", last_error());
+    device
+}
+
+fn last_error() -> String {
+    let mut text = [1; 256];
+    // SAFETY: an array of this function's.
+    unsafe {
+        let len = udma_sim_last_error(text.as_mut_ptr(), text.len() as u64);
+        let text = CStr::from_ptr(text.as_ptr()).to_str().unwrap().to_string();
+        assert_eq!(text.len() as u64, len.min(255));
+        text
+    }
+}
+
+const SUNDA_HOST: u64 = 0x1000_0000_0000;
+const SUNDA_ENGINE: u64 = 0xfff_f000_0000;
+
+#[test]
+fn configs_that_are_none_are_refused() {
+    let mut device = 77;
+    let make = |name: &[u8], device: &mut u64| {
+        // SAFETY: a string that ends with a zero byte and a place of this function's.
+        unsafe { udma_sim_create(name.as_ptr().cast(), 0, device) }
+    };
+    assert_eq!(make(b"nope\0", &mut device), Status::BadConfig);
+    assert!(last_error().contains("sunda, cayman, mariana"));
+    assert_eq!(make(b"\xff\0", &mut device), Status::BadArgument);
+    assert_eq!(make(b"Cargo.toml\0", &mut device), Status::BadConfig);
+    assert_eq!(device, 77);
+    assert_eq!(make(b"sim-configs/sunda.toml\0", &mut device), Status::Ok);
+    assert_eq!(udma_sim_destroy(device), Status::Ok);
+}
+
+#[test]
+fn null_pointers_are_refused() {
+    let device = create("sunda");
+    let name = c"sunda".as_ptr();
+    // SAFETY: NULL is what these are about; the rest are strings and places of this function's.
+    let statuses = unsafe {
+        [
+            udma_sim_create(ptr::null(), 0, &mut 0),
+            udma_sim_create(name, 0, ptr::null_mut()),
+            udma_sim_map_host_memory(device, SUNDA_HOST, 16, ptr::null_mut()),
+            udma_sim_read_reg(device, SUNDA_ENGINE, ptr::null_mut()),
+            udma_sim_read_mem(device, 0, ptr::null_mut(), 1),
+            udma_sim_write_mem(device, 0, ptr::null(), 1),
+            udma_sim_poll_interrupt(device, ptr::null_mut()),
+            udma_sim_now_ns(device, ptr::null_mut()),
+        ]
+    };
+    assert_eq!(statuses, [Status::NullPointer; 8]);
+    assert_eq!(last_error(), "ns is NULL");
+    // SAFETY: no bytes are accessed.
+    unsafe {
+        assert_eq!(udma_sim_read_mem(device, 0, ptr::null_mut(), 0), Status::Ok);
+        assert_eq!(udma_sim_write_mem(device, 0, ptr::null(), 0), Status::Ok);
+        assert_eq!(udma_sim_last_error(ptr::null_mut(), 0), 10);
+        assert_eq!(udma_sim_last_error(ptr::null_mut(), 5), 10);
+        let mut text = [1; 4];
+        assert_eq!(udma_sim_last_error(text.as_mut_ptr(), 3), 10);
+        assert_eq!(text.map(|c| c as u8), *b"ns\0\x01");
+    }
+    assert_eq!(udma_sim_destroy(device), Status::Ok);
+}
+
+#[test]
+fn devices_that_are_gone_or_never_were_are_refused() {
+    let device = create("sunda");
+    assert_eq!(udma_sim_destroy(device), Status::Ok);
+    for device in [device, 0, u64::MAX] {
+        assert_eq!(udma_sim_destroy(device), Status::BadDevice);
+        assert_eq!(udma_sim_run_ns(device, 1), Status::BadDevice);
+        assert_eq!(
+            udma_sim_write_reg(device, SUNDA_ENGINE, 1),
+            Status::BadDevice
+        );
+    }
+    assert!(last_error().starts_with("there is no device 18446744073709551615"));
+    // Numbers are not used again.
+    let other = create("sunda");
+    assert_ne!(other, device);
+    assert_eq!(udma_sim_destroy(other), Status::Ok);
+}
+
+#[test]
+fn another_thread_may_not_use_a_device() {
+    let device = create("sunda");
+    std::thread::spawn(move || {
+        assert_eq!(udma_sim_run_ns(device, 1), Status::WrongThread);
+        assert_eq!(udma_sim_destroy(device), Status::WrongThread);
+        assert!(last_error().ends_with("belongs to another thread"));
+    })
+    .join()
+    .unwrap();
+    assert_eq!(last_error(), "", "texts are each thread's own");
+    assert_eq!(udma_sim_run_ns(device, 1), Status::Ok);
+    assert_eq!(udma_sim_destroy(device), Status::Ok);
+}
+
+#[test]
+fn accesses_that_make_no_sense_are_refused() {
+    let device = create("sunda");
+    let mut value = 0u32;
+    let mut pointer: *mut c_void = ptr::null_mut();
+    let mut bytes = [0u8; 16];
+    let place: *mut c_void = bytes.as_mut_ptr().cast();
+    // SAFETY: places of this function's; lengths beyond them are refused before they are used.
+    unsafe {
+        for at in [0, SUNDA_ENGINE + 2, SUNDA_HOST, u64::MAX] {
+            assert_eq!(
+                udma_sim_read_reg(device, at, &mut value),
+                Status::Refused,
+                "{at:#x}"
+            );
+            assert_eq!(
+                udma_sim_write_reg(device, at, 0),
+                Status::Refused,
+                "{at:#x}"
+            );
+        }
+        for (at, len) in [
+            (u64::MAX, 16),
+            (16 << 30, 1),
+            (SUNDA_ENGINE, 4),
+            (0, u64::MAX),
+        ] {
+            assert_eq!(
+                udma_sim_read_mem(device, at, place, len),
+                Status::Refused,
+                "{at:#x}"
+            );
+            assert_eq!(
+                udma_sim_write_mem(device, at, place, len),
+                Status::Refused,
+                "{at:#x}"
+            );
+            let map = udma_sim_map_host_memory(device, at, len, &mut pointer);
+            assert_eq!(map, Status::Refused, "{at:#x}");
+        }
+        // HBM is memory, but not the host's.
+        let map = udma_sim_map_host_memory(device, 0, 16, &mut pointer);
+        assert_eq!(map, Status::Refused);
+        assert_eq!(
+            last_error(),
+            "an access of 16 bytes at 0x0 does not lie in host memory"
+        );
+    }
+    assert!(pointer.is_null());
+    assert_eq!(udma_sim_destroy(device), Status::Ok);
+}
+
+#[test]
+fn mapped_host_memory_is_the_machines() {
+    let device = create("sunda");
+    let mut pointer: *mut c_void = ptr::null_mut();
+    let mut seen = [0u8; 8];
+    // SAFETY: places of this function's, and 4096 bytes that the call maps.
+    unsafe {
+        let map = udma_sim_map_host_memory(device, SUNDA_HOST + 64, 4096, &mut pointer);
+        assert_eq!(map, Status::Ok);
+        pointer.cast::<[u8; 8]>().write(*b"mapped!!");
+        let at = SUNDA_HOST + 64;
+        let read = udma_sim_read_mem(device, at, seen.as_mut_ptr().cast(), 8);
+        assert_eq!((read, &seen), (Status::Ok, b"mapped!!"));
+        // From the mapping to itself, overlapping.
+        assert_eq!(udma_sim_write_mem(device, at + 4, pointer, 8), Status::Ok);
+        assert_eq!(&pointer.cast::<[u8; 12]>().read(), b"mappmapped!!");
+        assert_eq!(udma_sim_read_mem(device, at + 4, pointer, 8), Status::Ok);
+        assert_eq!(&pointer.cast::<[u8; 12]>().read(), b"mapped!!ed!!");
+    }
+    assert_eq!(udma_sim_destroy(device), Status::Ok);
+}
+
+/// Time ends; a machine that has come there refuses to go on but does not hang.
+#[test]
+fn time_runs_out_in_the_end() {
+    let device = create("sunda");
+    assert_eq!(udma_sim_run_until_idle(device, 0), Status::Ok);
+    assert_eq!(udma_sim_run_ns(device, u64::MAX), Status::TimedOut);
+    assert_eq!(last_error(), "timed out");
+    let mut now = 0;
+    // SAFETY: places of this function's.
+    unsafe {
+        assert_eq!(udma_sim_now_ns(device, &mut now), Status::Ok);
+        assert_eq!(now, u64::MAX / 1_000_000);
+        assert_eq!(
+            udma_sim_write_reg(device, SUNDA_ENGINE + 0x204, 1),
+            Status::Ok
+        );
+        assert_eq!(udma_sim_run_until_idle(device, 1_000), Status::TimedOut);
+        let mut state = 1;
+        assert_eq!(
+            udma_sim_read_reg(device, SUNDA_ENGINE + 0x200, &mut state),
+            Status::Ok
+        );
+        assert_eq!(state, 0, "the write never arrives");
+    }
+    assert_eq!(udma_sim_destroy(device), Status::Ok);
+}
