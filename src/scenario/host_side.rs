@@ -8,8 +8,8 @@ use super::place::Region;
 use super::plan::PringPlan;
 use super::run::fill;
 use crate::arch::regs::Direction;
-use crate::arch::{Arch, EngineId};
-use crate::desc::{BarrierMode, DESC_BYTES, Descriptor, RxDesc};
+use crate::arch::{Arch, EngineId, EventBlock};
+use crate::desc::{BarrierMode, DESC_BYTES, Descriptor, EmbeddedSemaphore, RxDesc};
 use crate::host::{
     Bus, BusError, BusReason, DriverError, DumpError, EditError, EventAction, Pring, PringError,
     ProduceError, PseudoDmaError, QueueError, QueueOptions, QueuePair, TemplateError, TimedBus,
@@ -370,6 +370,7 @@ impl HostSide {
             .filter(|bytes| **bytes != [0; DESC_BYTES])
         {
             let rx = RxDesc::from(Descriptor::from_bytes(*bytes));
+            regions.extend(embedded_update(self.arch, rx));
             let (at, bytes) = (rx.buf1_ptr, u64::from(rx.len_ctrl.byte_len()));
             match regions.last_mut() {
                 // The chunks of one transfer are one region.
@@ -379,6 +380,17 @@ impl HostSide {
         }
         regions
     }
+}
+
+/// The cell that an Rx descriptor's embedded semaphore update increments.
+fn embedded_update(arch: Arch, rx: RxDesc) -> Option<Region> {
+    let spec = arch.spec();
+    let update = EmbeddedSemaphore::of(rx).filter(|_| spec.caps.embedded_semaphore)?;
+    let block = spec.map.embedded_semaphore_block(update.csr_index)?;
+    let window = EventBlock::SEM_INC;
+    let at = spec.map.semaphore(block, window, update.semaphore.into())?;
+    let bytes = EventBlock::CELL_BYTES;
+    Some(Region { at, bytes })
 }
 
 fn pring<'p>(prings: &'p BTreeMap<String, Pring>, name: &str) -> Result<&'p Pring, HostError> {
