@@ -4,9 +4,9 @@ mod common;
 
 use common::{MS, Program, Rig, pattern};
 use udma_sim::arch::regs::{
-    self, ChangeState, CompCfg, DescPrefCfg3, Direction, DwrrCfg, OutstandingM2s, QueueSwCtrl,
-    RateLimitCfg1, RateLimitMask, RateLimiterCfg, UdmaState, UdmaStateReg, general, global, iofic,
-    queue,
+    self, CfgLen, ChangeState, CompCfg, DescPrefCfg3, Direction, DwrrCfg, OutstandingM2s,
+    QueueSwCtrl, RateLimitCfg1, RateLimitMask, RateLimiterCfg, StreamCfg, UdmaState, UdmaStateReg,
+    general, global, iofic, queue,
 };
 use udma_sim::arch::{Arch, EngineId, UDMA_UNIT_BYTES};
 use udma_sim::desc::BarrierMode;
@@ -642,5 +642,82 @@ fn a_static_ring_replays_with_the_check_masked() {
                 assert_eq!(arrived, masked);
             }
         }
+    }
+}
+
+/// V3 and later: once the independent data tail is rung, packets are fetched up to the tail and start
+/// up to the data tail.
+#[test]
+fn the_data_tail_holds_packets_back() {
+    for arch in [Arch::V3, Arch::V4] {
+        let mut rig = Rig::new(arch);
+        rig.poke(SRC, &pattern(8 * 64, 8));
+        let data_doorbell = Direction::M2s.queue_reg(0, queue::M2S_TDRDTP_INC);
+        rig.init(0, 0, 32);
+        rig.reg(0, data_doorbell, 3);
+        let program = copies(arch, 8, 64);
+        rig.write_ring(0, 0, Direction::M2s, &program.tx);
+        rig.write_ring(0, 0, Direction::S2m, &program.rx);
+        rig.doorbell(0, 0, Direction::S2m, 8);
+        rig.doorbell(0, 0, Direction::M2s, 8);
+        let WaitOutcome::Stuck(_) = rig.wait(Condition::Idle) else {
+            panic!("the data tail was passed");
+        };
+        assert_eq!(rig.system.counters().packets, 3);
+        let head = rig.read_reg(0, Direction::M2s.queue_reg(0, queue::DRHP));
+        assert_eq!(head, 0x4000_0008, "all were fetched");
+        rig.reg(0, data_doorbell, 5);
+        rig.idle();
+        assert!(rig.peek(DST, 8 * 64) == pattern(8 * 64, 8));
+        let tail = rig.read_reg(0, Direction::M2s.queue_reg(0, queue::M2S_TDRDTP));
+        assert_eq!(tail, 0x4000_0008);
+    }
+}
+
+/// Closed streams and stopped prefetch hold work back until they are opened again.
+#[test]
+fn stream_registers_close_and_open() {
+    let arch = Arch::V3;
+    let close = |direction, cfg: StreamCfg| (direction, cfg.into_bits());
+    for (direction, value) in [
+        close(Direction::M2s, StreamCfg::new().with_disable(true)),
+        close(Direction::S2m, StreamCfg::new().with_disable(true)),
+        close(Direction::S2m, StreamCfg::new().with_stop_prefetch(true)),
+    ] {
+        let mut rig = Rig::new(arch);
+        let register = direction.global_reg(global::stream_cfg(direction));
+        rig.reg(0, register, value);
+        rig.start(0, 0, &copies(arch, 4, 64));
+        assert!(
+            matches!(rig.wait(Condition::Idle), WaitOutcome::Stuck(_)),
+            "{value:#x}"
+        );
+        assert_eq!(rig.system.counters().packets, 0);
+        rig.reg(0, register, 0);
+        rig.idle();
+        assert_eq!(rig.system.counters().packets, 4);
+    }
+}
+
+/// With `encode_64k` clear a length of 0 is an error, not 64 KiB.
+#[test]
+fn a_length_of_zero_needs_encode_64k() {
+    let arch = Arch::V3;
+    for (encode, causes) in [(true, 0), (false, 1 << 13)] {
+        let mut rig = Rig::new(arch);
+        let cfg = CfgLen::new()
+            .with_max_pkt_size(0xf_ffff)
+            .with_encode_64k(encode);
+        rig.reg(
+            0,
+            Direction::M2s.global_reg(global::M2S_CFG_LEN),
+            cfg.into_bits(),
+        );
+        let mut program = Program::default();
+        program.copy(arch, SRC, 0x40_0000, 65536, BarrierMode::None);
+        rig.start(0, 0, &program);
+        rig.wait(Condition::Until(rig.system.now() + MS));
+        let status = rig.system.engine_status(EngineId(0)).unwrap();
+        assert_eq!(status.causes, [causes, 0]);
     }
 }

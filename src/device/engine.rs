@@ -17,8 +17,8 @@ use super::write::{RxCursor, WriteBurst, Writer};
 use crate::arch::regs::{
     self, CfgLen, ChangeState, CompCfg, DataCfg, DescPrefCfg, DescPrefCfg2, DescPrefCfg3,
     Direction, DwrrCfg, OutstandingM2s, OutstandingS2mWr, QueueCfg, QueueDwrrCfg1, QueueStatus,
-    QueueSwCtrl, RateLimitCfg1, RateLimitMask, RateLimiterCfg, UdmaState, UdmaStateReg, general,
-    global, queue, rate_limit,
+    QueueSwCtrl, RateLimitCfg1, RateLimitMask, RateLimiterCfg, StreamCfg, UdmaState, UdmaStateReg,
+    general, global, queue, rate_limit,
     table::{Access, Place},
 };
 use crate::arch::{ArchSpec, EngineId};
@@ -371,6 +371,12 @@ pub(super) struct Limits {
     pub writes: usize,
     pub fifo_bytes: u64,
     pub packet_bytes: u64,
+    /// Whether a length of 0 means 65536; if not, it is an error (C).
+    pub encode_64k: bool,
+    /// M2S starts no packet, S2M takes no Rx descriptor.
+    pub stream_disabled: [bool; 2],
+    /// The half fetches no descriptor.
+    pub prefetch_stopped: [bool; 2],
     pub packet_descriptors: u32,
     /// Packets in flight.
     pub packets: usize,
@@ -607,6 +613,7 @@ impl Engine {
                     queue::DRHP => ring.head_pointer(),
                     queue::DRTP => ring.tail_pointer(),
                     queue::DCP => ring.current_pointer(),
+                    queue::M2S_TDRDTP if direction == Direction::M2s => ring.data_tail_pointer(),
                     queue::CRHP => queue.completions[direction as usize].head_pointer(),
                     queue::CRHP_INTERNAL => {
                         queue.completions[direction as usize].internal_head_pointer()
@@ -773,6 +780,9 @@ impl Engine {
                     );
                 }
             }
+            queue::M2S_TDRDTP_INC if direction == Direction::M2s => {
+                ring.ring_data_doorbell(value & DOORBELL_MASK);
+            }
             queue::M2S_RATE_LIMIT_SW_CTRL if direction == Direction::M2s => {
                 self.queues[usize::from(q)].tokens.reset(cycle);
             }
@@ -871,6 +881,10 @@ impl Engine {
         let wide = get(S2m, global::S2M_OSTAND_CFG_WR_2) & WIDE_OUTSTANDING_MASK;
         let data = DataCfg::from_bits(get(M2s, global::M2S_DATA_CFG));
         let dwrr = DwrrCfg::from_bits(get(M2s, global::M2S_DWRR));
+        let streams = Direction::ALL.map(|direction| {
+            let stream = get(direction, global::stream_cfg(direction));
+            (StreamCfg::from_bits(stream), direction)
+        });
         let fetch = Direction::ALL.map(|direction| {
             let most = u64::from(get(direction, global::DESC_RD_CFG_3) & BURST_MASK);
             let config = u64::from(self.timing.descriptor_burst);
@@ -894,6 +908,10 @@ impl Engine {
             fifo_bytes: (u64::from(data.data_fifo_depth()) * u64::from(BEAT_BYTES))
                 .max(2 * u64::from(self.timing.burst_bytes)),
             packet_bytes: u64::from(length.max_pkt_size()),
+            encode_64k: length.encode_64k(),
+            stream_disabled: streams.map(|(stream, _)| stream.disable()),
+            prefetch_stopped: streams
+                .map(|(stream, direction)| direction == S2m && stream.stop_prefetch()),
             packet_descriptors: u32::from(descriptors.max_desc_per_pkt()),
             packets: usize::from(data.max_pkt_limit()),
             burst_bytes: Direction::ALL.map(|direction| self.burst_bytes(direction)),

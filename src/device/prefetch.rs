@@ -52,6 +52,9 @@ impl Engine {
             return;
         }
         let prefetcher = &self.prefetchers[direction as usize];
+        if self.limits.prefetch_stopped[direction as usize] {
+            return;
+        }
         if prefetcher.in_flight >= self.limits.descriptor_reads[direction as usize] {
             return;
         }
@@ -174,6 +177,7 @@ impl Engine {
         let wrong_lap = desc.len_ctrl().ring_id() != ring.ring_id(nth);
         ring.fifo.push_back(Prefetched {
             desc,
+            nth,
             slot,
             ready_at,
             closes: false,
@@ -225,7 +229,8 @@ impl Engine {
             queue.arriving_bytes += u64::from(len_ctrl.byte_len());
         }
         let most = self.limits.packet_bytes;
-        let too_long = before <= most && queue.arriving_bytes > most;
+        let empty = len_ctrl.length() == 0 && !len_ctrl.meta() && !self.limits.encode_64k;
+        let too_long = empty || before <= most && queue.arriving_bytes > most;
         if let Some(fault) = tracked.fault {
             let error = match fault {
                 PacketFault::MissingFirst | PacketFault::MissingLast => M2sError::Last,

@@ -149,6 +149,9 @@ impl Engine {
 
     /// Starts the packet that the arbiter picks. False if no queue has one that may start.
     fn schedule_packet(&mut self, cycle: u64, needs: &mut Needs, ctx: &mut Ctx) -> bool {
+        if self.limits.stream_disabled[Direction::M2s as usize] {
+            return false;
+        }
         if self.packets_in_flight >= self.limits.packets {
             needs.ack = true;
             return false;
@@ -224,8 +227,9 @@ impl Engine {
 
     /// When the first packet of a queue's FIFO is there in full; `None` if there is no whole one.
     fn packet_ready_at(&self, q: usize) -> Option<Instant> {
-        let fifo = &self.queues[q].rings[Direction::M2s as usize].fifo;
-        fifo.iter().find(|tx| tx.closes).map(|tx| tx.ready_at)
+        let ring = &self.queues[q].rings[Direction::M2s as usize];
+        let last = ring.fifo.iter().find(|tx| tx.closes)?;
+        ring.data_covers(last.nth).then_some(last.ready_at)
     }
 
     /// Takes a packet's descriptors out of the FIFO; returns its bytes.

@@ -11,7 +11,8 @@ use std::collections::VecDeque;
 pub struct Prefetched {
     /// Its 16 bytes.
     pub desc: Descriptor,
-    /// Its slot in the ring.
+    /// Its number since the last reset, and its slot in the ring.
+    pub nth: u64,
     pub slot: u32,
     /// When the engine has it.
     pub ready_at: Instant,
@@ -46,6 +47,9 @@ pub struct Ring {
     tail: u64,
     head: u64,
     current: u64,
+    /// The independent data tail (Tx, V3 and later): once it has been rung, packets start only below
+    /// it.
+    data_tail: Option<u64>,
     /// Counts resets, so that work begun before one does not move the pointers after it.
     pub epoch: u32,
     /// Descriptors that wait for the scheduler or the write path.
@@ -67,6 +71,18 @@ impl Ring {
         let taken = u64::from(count).min(room);
         self.tail += taken;
         count - taken as u32
+    }
+
+    /// Doorbell of the data tail: `count` more descriptors may be executed. That it gates only once
+    /// it has been rung is modelled (C): no source says how it is switched on.
+    pub fn ring_data_doorbell(&mut self, count: u32) {
+        let tail = self.data_tail.unwrap_or(0).saturating_add(u64::from(count));
+        self.data_tail = Some(tail);
+    }
+
+    /// Whether the data tail lets a packet start whose last descriptor is `nth`.
+    pub fn data_covers(&self, nth: u64) -> bool {
+        self.data_tail.is_none_or(|tail| nth < tail)
     }
 
     /// Descriptors the doorbell has covered and no fetch has asked for.
@@ -151,6 +167,7 @@ impl Ring {
         self.fetches.iter_mut().for_each(|fetch| fetch.stale = true);
         self.epoch = self.epoch.wrapping_add(1);
         (self.tail, self.head, self.current) = (0, 0, 0);
+        self.data_tail = None;
     }
 
     /// What a pointer register shows.
@@ -169,6 +186,11 @@ impl Ring {
     /// The tail register.
     pub fn tail_pointer(&self) -> u32 {
         self.pointer(self.tail)
+    }
+
+    /// The data tail register.
+    pub fn data_tail_pointer(&self) -> u32 {
+        self.pointer(self.data_tail.unwrap_or(0))
     }
 
     /// The current register.

@@ -146,7 +146,8 @@ impl Engine {
     /// Starts on the queue's next Rx descriptor. False if it is not there yet.
     fn take_rx(&mut self, q: usize, needs: &mut Needs, now: Instant) -> bool {
         // A disabled half fills the descriptors it is at and takes no other.
-        if self.states[Direction::S2m as usize] != UdmaState::Normal {
+        let runs = self.states[Direction::S2m as usize] == UdmaState::Normal;
+        if !runs || self.limits.stream_disabled[Direction::S2m as usize] {
             return false;
         }
         let queue = &mut self.queues[q];

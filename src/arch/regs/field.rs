@@ -317,6 +317,29 @@ pub struct DataCfg {
     pub reserved_31_28: u8,
 }
 
+/// A half's `stream_cfg` register.
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct StreamCfg {
+    /// Close the stream.
+    pub disable: bool,
+    /// Read mode (M2S); not modelled.
+    pub rd_mode: bool,
+    /// Not used.
+    #[bits(2)]
+    pub reserved_3_2: u8,
+    /// Flush the stream (S2M); not modelled.
+    pub flush: bool,
+    /// Not used.
+    #[bits(3)]
+    pub reserved_7_5: u8,
+    /// Fetch no descriptors (S2M); lowest bit of the read threshold on M2S.
+    pub stop_prefetch: bool,
+    /// Rest of the read threshold (M2S); not modelled.
+    #[bits(23)]
+    pub rd_th_high: u32,
+}
+
 /// First word of a rate limiter.
 #[bitfield(u32)]
 #[derive(PartialEq, Eq)]

@@ -253,6 +253,14 @@ pub mod global {
     /// Version of the DMA.
     pub const DMA_VERSION: u64 = 0x604;
 
+    /// Stream configuration, [`super::StreamCfg`], in either half.
+    pub const fn stream_cfg(direction: super::Direction) -> u64 {
+        match direction {
+            super::Direction::M2s => M2S_STREAM_CFG,
+            super::Direction::S2m => S2M_STREAM_CFG,
+        }
+    }
+
     /// Completion acknowledge timeout, in either half.
     pub const fn comp_ack_timeout(direction: super::Direction) -> u64 {
         match direction {

@@ -156,8 +156,8 @@ pub const QUEUE_M2S: &[Row] = &[
     live("comp_cfg", queue::M2S_COMP_CFG, CompCfg::new().into_bits()),
     command("q_sw_ctrl", queue::M2S_SW_CTRL),
     status("q_tx_pkt", queue::M2S_TX_PKT, 0),
-    since(inert("tdrdtp_inc", queue::M2S_TDRDTP_INC, 0), Arch::V3),
-    since(inert("tdrdtp", queue::M2S_TDRDTP, 0), Arch::V3),
+    since(command("tdrdtp_inc", queue::M2S_TDRDTP_INC), Arch::V3),
+    since(status("tdrdtp", queue::M2S_TDRDTP, FIRST_LAP), Arch::V3),
 ];
 
 /// A queue's bank, S2M only.
@@ -204,7 +204,7 @@ pub const GLOBAL_M2S: &[Row] = &[
             .with_encode_64k(true)
             .into_bits(),
     ),
-    inert("stream_cfg", global::M2S_STREAM_CFG, 0),
+    live("stream_cfg", global::M2S_STREAM_CFG, 0),
     live(
         "pref_queue_en",
         global::M2S_PREF_QUEUE_EN,
@@ -268,7 +268,7 @@ pub const GLOBAL_S2M: &[Row] = &[
             .into_bits(),
     ),
     live("ostand_cfg_wr_2", global::S2M_OSTAND_CFG_WR_2, 0),
-    inert("stream_cfg", global::S2M_STREAM_CFG, 0),
+    live("stream_cfg", global::S2M_STREAM_CFG, 0),
     live(
         "pref_queue_en",
         global::S2M_PREF_QUEUE_EN,
