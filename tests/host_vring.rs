@@ -518,3 +518,341 @@ fn a_template_loads_different_tensors() {
         }
     }
 }
+
+/// A call that may well be refused.
+#[derive(Clone, Debug)]
+enum Wild {
+    Transfer {
+        src: u64,
+        dst: u64,
+        len: u64,
+        barrier: u32,
+    },
+    Event {
+        block: u32,
+        event: u32,
+    },
+    Semaphore {
+        block: u32,
+        semaphore: u32,
+    },
+    FromSb {
+        core: u32,
+        engine: u32,
+        semaphore: u32,
+    },
+    Packet {
+        sources: Vec<u64>,
+        destinations: Vec<u64>,
+        barrier: u32,
+        notify: bool,
+        meta_ctrl: u32,
+    },
+    Cce {
+        op: u8,
+        sources: usize,
+        destinations: usize,
+        elements: u32,
+        dtypes: [u8; 3],
+        scales: usize,
+        constant: bool,
+    },
+    Transpose {
+        dims: [u16; 4],
+        element: u32,
+        permutation: u8,
+        to: u64,
+    },
+    Flush {
+        core: u32,
+    },
+    Pack {
+        start: u32,
+        end: u32,
+        max: u64,
+    },
+    Dmb,
+    Embed {
+        csr: u8,
+        semaphore: u16,
+    },
+    Rewrite {
+        base: u64,
+        size: u64,
+        new_base: u64,
+    },
+    Pseudo {
+        base: u64,
+        count: u32,
+        step: i64,
+        element: u32,
+    },
+}
+
+fn wild() -> impl Strategy<Value = Wild> {
+    let address = || prop_oneof![0u64..1 << 40, any::<u64>(), (u64::MAX - 70_000)..=u64::MAX];
+    let size = || prop_oneof![0u64..200_000, any::<u64>()];
+    let few = || prop_oneof![0u32..4, any::<u32>()];
+    let lens = || prop::collection::vec(prop_oneof![4 => 0u64..64, 1 => 60_000u64..140_000], 0..70);
+    prop_oneof![
+        (address(), address(), size(), 0u32..4).prop_map(|(src, dst, len, barrier)| {
+            Wild::Transfer {
+                src,
+                dst,
+                len,
+                barrier,
+            }
+        }),
+        (few(), 0u32..300).prop_map(|(block, event)| Wild::Event { block, event }),
+        (few(), 0u32..300).prop_map(|(block, semaphore)| Wild::Semaphore { block, semaphore }),
+        (few(), any::<u32>(), 0u32..300).prop_map(|(core, engine, semaphore)| Wild::FromSb {
+            core,
+            engine,
+            semaphore
+        }),
+        (
+            lens(),
+            lens(),
+            0u32..4,
+            any::<bool>(),
+            prop_oneof![Just(0x0108_0003u32), any::<u32>()]
+        )
+            .prop_map(
+                |(sources, destinations, barrier, notify, meta_ctrl)| Wild::Packet {
+                    sources,
+                    destinations,
+                    barrier,
+                    notify,
+                    meta_ctrl,
+                }
+            ),
+        (
+            0u8..8,
+            0usize..35,
+            0usize..4,
+            prop_oneof![Just(32u32), 0u32..3000],
+            any::<[u8; 3]>(),
+            0usize..35,
+            any::<bool>()
+        )
+            .prop_map(
+                |(op, sources, destinations, elements, dtypes, scales, constant)| Wild::Cce {
+                    op,
+                    sources,
+                    destinations,
+                    elements,
+                    dtypes,
+                    scales,
+                    constant,
+                }
+            ),
+        (any::<[u16; 4]>(), 0u32..10, 0u8..12, address()).prop_map(
+            |(dims, element, permutation, to)| {
+                let dims = dims.map(|dim| dim % 20);
+                Wild::Transpose {
+                    dims,
+                    element,
+                    permutation,
+                    to,
+                }
+            }
+        ),
+        few().prop_map(|core| Wild::Flush { core }),
+        (
+            0u32..40,
+            0u32..40,
+            prop_oneof![64u64..1 << 20, any::<u64>()]
+        )
+            .prop_map(|(start, end, max)| Wild::Pack { start, end, max }),
+        Just(Wild::Dmb),
+        (0u8..30, 0u16..300).prop_map(|(csr, semaphore)| Wild::Embed { csr, semaphore }),
+        (address(), size(), address()).prop_map(|(base, size, new_base)| Wild::Rewrite {
+            base,
+            size,
+            new_base
+        }),
+        (address(), 0u32..50, -100i64..100, 0u32..64).prop_map(|(base, count, step, element)| {
+            Wild::Pseudo {
+                base,
+                count,
+                step,
+                element,
+            }
+        }),
+    ]
+}
+
+/// Makes the call; whether it was taken.
+fn make(vring: &mut Vring, call: &Wild) -> bool {
+    use udma_sim::desc::{
+        CceConstant, CceInfo, CcePacket, CceType, DType, MetaCtrl, Permutation, TransposeDims,
+        TransposePacket,
+    };
+    use udma_sim::host::EventAction;
+    let barrier = |number: u32| BarrierMode::try_from(number).unwrap();
+    match call {
+        Wild::Transfer {
+            src,
+            dst,
+            len,
+            barrier: mode,
+        } => vring
+            .add_desc_transfer_with_barrier(Addr(*src), Addr(*dst), *len, barrier(*mode))
+            .is_ok(),
+        Wild::Event { block, event } => vring
+            .add_desc_event(*block, *event, EventAction::Set)
+            .is_ok(),
+        Wild::Semaphore { block, semaphore } => {
+            vring.add_desc_semaphore_inc(*block, *semaphore).is_ok()
+        }
+        Wild::FromSb {
+            core,
+            engine,
+            semaphore,
+        } => vring
+            .add_desc_semaphore_inc_from_sb(*core, EngineId(*engine), 0, *semaphore)
+            .is_ok(),
+        Wild::Packet {
+            sources,
+            destinations,
+            barrier: mode,
+            notify,
+            meta_ctrl,
+        } => {
+            let buffers = |lens: &[u64]| -> Vec<Buffer> {
+                lens.iter()
+                    .map(|len| Buffer {
+                        at: Addr(0x1000),
+                        len: *len,
+                    })
+                    .collect()
+            };
+            let sources = buffers(sources);
+            let total: u64 = sources.iter().map(|buffer| buffer.len).sum();
+            let mut destinations = buffers(destinations);
+            // Most would differ in size and be refused for that alone.
+            let rest: u64 = destinations.iter().map(|buffer| buffer.len).sum();
+            destinations.push(Buffer {
+                at: Addr(0x2000),
+                len: total.saturating_sub(rest),
+            });
+            let mut packet = CopyPacket::new(&sources, &destinations);
+            packet.barrier = barrier(*mode);
+            packet.notification_mask = *notify;
+            packet.meta_ctrl = MetaCtrl::from_bits(*meta_ctrl);
+            vring.add_dma_packet(&packet).is_ok()
+        }
+        Wild::Cce {
+            op,
+            sources,
+            destinations,
+            elements,
+            dtypes,
+            scales,
+            constant,
+        } => {
+            let dtype = |code: u8| DType::try_from(code % 15 + 1).unwrap();
+            let (sources, destinations) = (
+                vec![Addr(0x1000); *sources],
+                vec![Addr(0x2000); *destinations],
+            );
+            let scales = vec![0.5; *scales];
+            let mut packet = CcePacket::new(&sources, &destinations, *elements, dtype(dtypes[0]));
+            packet.acc_dtype = dtype(dtypes[1]);
+            packet.out_dtype = dtype(dtypes[2]);
+            let mut info = CceInfo::scaled(&scales);
+            if *constant {
+                info.constant = Some(CceConstant {
+                    dtype: dtype(dtypes[1]),
+                    bits: 1,
+                });
+            }
+            packet.cce_info = (!scales.is_empty() || *constant).then_some(info);
+            vring
+                .add_dma_packet_cce_int(CceType::from_bits(*op), &packet)
+                .is_ok()
+        }
+        Wild::Transpose {
+            dims,
+            element,
+            permutation,
+            to,
+        } => {
+            let dims = TransposeDims(*dims);
+            let len = dims.elements() * u64::from(*element);
+            let packet = TransposePacket {
+                source: Buffer {
+                    at: Addr(0x1000),
+                    len,
+                },
+                destination: Buffer { at: Addr(*to), len },
+                dims,
+                element_bytes: *element,
+                permutation: Permutation::from_index(*permutation).unwrap(),
+            };
+            vring.add_dma_packet_transpose(&packet).is_ok()
+        }
+        Wild::Flush { core } => vring.add_dma_packet_transpose_flush(*core).is_ok(),
+        Wild::Pack { start, end, max } => vring.pack_descs(*start, *end, *max, 0).is_ok(),
+        Wild::Dmb => vring.set_dmb_on_last_packet().is_ok(),
+        Wild::Embed { csr, semaphore } => vring
+            .set_embedded_semaphore_inc_on_last_desc(*csr, *semaphore, true)
+            .is_ok(),
+        Wild::Rewrite {
+            base,
+            size,
+            new_base,
+        } => vring
+            .addr_rewrite(Addr(*base), *size, Addr(*new_base))
+            .is_ok(),
+        Wild::Pseudo {
+            base,
+            count,
+            step,
+            element,
+        } => {
+            let copy = PseudoCopy::Strided {
+                src: Pattern::line(Addr(*base), *count, *step),
+                dst: Pattern::line(Addr(0x1000), *count, 1),
+                element_bytes: *element,
+            };
+            vring.translate_pseudo_dma(&[copy]).is_ok()
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    /// Whatever is asked for: a refused call changes nothing, and what is taken keeps the accounts and
+    /// the packets in order.
+    #[test]
+    fn any_call_is_taken_whole_or_not_at_all(
+        arch in arch(),
+        calls in prop::collection::vec(wild(), 0..40),
+    ) {
+        let mut vring = Vring::new(arch, "wild_0").unwrap();
+        let limits = arch.spec().limits;
+        for call in &calls {
+            // A single huge transfer would fill the test's memory.
+            if let Wild::Transfer { len, .. } = call
+                && (1 << 24..1 << 41).contains(len)
+            {
+                continue;
+            }
+            let before = (all(vring.tx()), all(vring.rx()), vring.total_tx_size(), vring.total_rx_size());
+            let taken = make(&mut vring, call);
+            let after = (all(vring.tx()), all(vring.rx()), vring.total_tx_size(), vring.total_rx_size());
+            prop_assert!(taken || before == after, "{:?} was refused and left a mark", call);
+            let (tx, rx, total_tx, total_rx) = after;
+            let bytes = |descs: &[Descriptor]| -> u64 {
+                let data = descs.iter().filter(|desc| !desc.len_ctrl().meta());
+                data.map(|desc| u64::from(desc.len_ctrl().byte_len())).sum()
+            };
+            prop_assert_eq!((bytes(&tx), bytes(&rx)), (total_tx, total_rx));
+            for packet in packets(&tx, limits.tx_descs_per_packet) {
+                prop_assert_eq!(&packet.faults, &vec![], "{:?}", call);
+            }
+        }
+    }
+}
