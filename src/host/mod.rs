@@ -2,8 +2,49 @@
 //! device memory, and the driver that hands rings to a queue. It reaches the device through a
 //! [`Bus`] and nothing else, as a driver does through its BARs.
 //!
-//! A copy's way to the device has three steps, each its own call: author it in a [`Vring`], dump
-//! the vring into a pair of [`Pring`]s, ring the doorbells of a [`QueuePair`].
+//! A program's way to the device has three steps, each its own call: author it in a [`Vring`], dump
+//! the vring into a pair of [`Pring`]s, ring the doorbells of a [`QueuePair`]. Between the first two
+//! it can be edited: packed ([`Vring::pack_descs`]), given barriers, moved, resolved from a template
+//! ([`Vring::build_from_template`]). The producers ([`Vring::translate_pseudo_dma`],
+//! [`Vring::append_descs`], [`devmem_load_template`] and others) author whole programs. The
+//! ring-cycle driver ([`DmaDriver`]) needs none of this: it writes into a queue's rings itself.
+//! `docs/host.md` tells it all in one piece.
+//!
+//! ```
+//! use udma_sim::arch::regs::Direction;
+//! use udma_sim::arch::{Arch, EngineId};
+//! use udma_sim::config::Config;
+//! use udma_sim::host::{Bus, Pring, QueueOptions, QueuePair, Vring};
+//! use udma_sim::sim::Duration;
+//! use udma_sim::system::{Condition, System, WaitOutcome};
+//! use udma_sim::units::Addr;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let config = Config::builtin("cayman").expect("a built-in config")?;
+//! let mut machine = System::new(config, 0)?;
+//! let (src, dst) = (Addr(0x100_0000), Addr(0x40_0000_0000));
+//! machine.write_mem(src, b"eighteen bytes, ok")?;
+//!
+//! let mut vring = Vring::new(Arch::V3, "hello_0")?;
+//! vring.add_desc_transfer(src, dst, 18)?;
+//!
+//! let mut tx = Pring::new(Direction::M2s, Addr(0x10_0000), 32)?;
+//! let mut rx = Pring::new(Direction::S2m, Addr(0x20_0000), 32)?;
+//! vring.dump_to_pring(&mut machine, &mut tx, &mut rx)?;
+//!
+//! let options = QueueOptions::default();
+//! let queue =
+//!     QueuePair::init(&mut machine, Arch::V3, EngineId(0), 0, (&tx, &rx), options)?;
+//! queue.trigger(&mut machine, 1, 1)?;
+//! let done = machine.run_until(&Condition::Idle, Duration::from_ns(100_000));
+//! assert_eq!(done, WaitOutcome::Met);
+//!
+//! let mut arrived = [0; 18];
+//! machine.read_mem(dst, &mut arrived)?;
+//! assert_eq!(&arrived, b"eighteen bytes, ok");
+//! # Ok(())
+//! # }
+//! ```
 
 mod bus;
 mod cce;
