@@ -4,6 +4,7 @@
 #![no_main]
 
 #[path = "../harness.rs"]
+#[allow(dead_code, reason = "the test on the stable toolchain uses the rest")]
 mod harness;
 
 use libfuzzer_sys::fuzz_target;
