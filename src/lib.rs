@@ -73,6 +73,7 @@ pub mod ffi;
 pub mod host;
 pub mod live;
 pub mod memory;
+pub mod order;
 pub mod scenario;
 pub mod sim;
 pub mod system;

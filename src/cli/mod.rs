@@ -5,6 +5,7 @@
 
 mod config;
 mod inspect;
+mod litmus;
 mod logs;
 mod run;
 
@@ -37,6 +38,8 @@ enum Command {
     Run(run::Args),
     /// Decode a raw ring dump and say what is malformed in it
     Inspect(inspect::Args),
+    /// Ask which outcomes of litmus tests the ordering model allows
+    Litmus(litmus::Args),
     /// Look at timing configs
     Config {
         #[command(subcommand)]
@@ -51,6 +54,7 @@ pub fn main() -> ExitCode {
     match cli.command {
         Command::Run(args) => run::main(&args),
         Command::Inspect(args) => inspect::main(&args),
+        Command::Litmus(args) => litmus::main(&args),
         Command::Config { command } => config::main(command),
     }
 }

@@ -1,0 +1,556 @@
+//! From the text of a litmus file to programs: names looked up, barriers put in place.
+
+use super::file::{
+    CellDecl, DescDecl, ExpectDecl, File, KindDecl, Mode, Name, ObserverDecl, ObserverKindDecl,
+    OpDecl, QueueDecl, ThenDecl, Wanted,
+};
+use super::{Case, Litmus};
+use crate::arch::Arch;
+use crate::order::outcome::{Asked, Condition, Test};
+use crate::order::program::{
+    Cell, CellKind, Desc, Dest, Observer, ObserverKind, Op, Packet, Program, Queue, Register, Span,
+};
+use crate::system::WaitOp;
+use std::path::PathBuf;
+use toml::Spanned;
+
+/// Longest burst of the built-in configs, in bytes.
+const BURST_BYTES: u64 = 256;
+
+/// Largest cell, in bytes, and most atoms of a program: what stays explorable.
+const MAX_CELL_BYTES: u64 = 1 << 20;
+const MAX_ATOMS: usize = 4096;
+/// Most repetitions of a descriptor.
+const MAX_REPEAT: usize = 64;
+
+/// What is wrong, and at which byte of the file.
+pub(super) struct Wrong {
+    pub at: usize,
+    pub message: String,
+}
+
+fn wrong<T>(at: usize, message: impl Into<String>) -> Result<T, Wrong> {
+    Err(Wrong {
+        at,
+        message: message.into(),
+    })
+}
+
+pub(super) fn resolve(file: &File) -> Result<Litmus, Wrong> {
+    let base = program(file)?;
+    let mut cases = Vec::new();
+    for expect in &file.expect {
+        let mut program = base.clone();
+        let mut on = Vec::new();
+        for label in &expect.on {
+            put_barrier(&mut program, expect.mode, label)?;
+            on.push(label.get_ref().clone());
+        }
+        if (expect.mode == Mode::None) != on.is_empty() {
+            let at = expect.on.first().map_or(0, |label| label.span().start);
+            return wrong(at, "\"on\" goes with every mode but \"none\"");
+        }
+        for arch in arches(file, expect, &program)? {
+            cases.push(Case {
+                arch,
+                mode: expect.mode,
+                on: on.clone(),
+                program: program.clone(),
+                asked: asked(file, &program)?,
+                expected: expect.answer,
+            });
+        }
+    }
+    Ok(Litmus {
+        path: PathBuf::new(),
+        name: file.name.clone(),
+        row: file.row.clone(),
+        about: file.about.clone(),
+        cases,
+    })
+}
+
+/// The generations that a cell of the catalogue applies to.
+fn arches(file: &File, expect: &ExpectDecl, program: &Program) -> Result<Vec<Arch>, Wrong> {
+    let mut found = Arch::ALL.to_vec();
+    for list in [&file.arch, &expect.arch].into_iter().flatten() {
+        let mut named: Vec<Arch> = Vec::new();
+        for name in list {
+            match name.get_ref().parse() {
+                Ok(arch) => named.push(arch),
+                Err(error) => return wrong(name.span().start, error.to_string()),
+            }
+        }
+        found.retain(|arch| named.contains(arch));
+    }
+    let descs = || {
+        program
+            .queues
+            .iter()
+            .flat_map(|q| &q.packets)
+            .flat_map(|p| &p.descs)
+    };
+    found.retain(|arch| {
+        let caps = arch.spec().caps;
+        let sow = caps.strong_order_writes || descs().all(|desc| !desc.sow);
+        sow && (caps.embedded_semaphore || descs().all(|desc| desc.embedded.is_none()))
+    });
+    Ok(found)
+}
+
+fn put_barrier(program: &mut Program, mode: Mode, label: &Name) -> Result<(), Wrong> {
+    let packets = program
+        .queues
+        .iter_mut()
+        .flat_map(|queue| &mut queue.packets);
+    let mut found = false;
+    for desc in packets.flat_map(|packet| &mut packet.descs) {
+        if desc.label != *label.get_ref() {
+            continue;
+        }
+        found = true;
+        match mode {
+            Mode::None => {}
+            Mode::Dmb => desc.dmb = true,
+            Mode::WriteBarrier => desc.write_barrier = true,
+            Mode::Sow => desc.sow = true,
+        }
+    }
+    match found {
+        true => Ok(()),
+        false => unknown("descriptor labelled", label),
+    }
+}
+
+fn unknown<T>(what: &str, name: &Name) -> Result<T, Wrong> {
+    let message = format!("there is no {what} \"{}\"", name.get_ref());
+    wrong(name.span().start, message)
+}
+
+fn program(file: &File) -> Result<Program, Wrong> {
+    let grain = *file.grain.get_ref();
+    if grain == 0 || !grain.is_multiple_of(4) || grain > MAX_CELL_BYTES {
+        let at = file.grain.span().start;
+        return wrong(
+            at,
+            format!("grain must be a multiple of 4, at most {MAX_CELL_BYTES}"),
+        );
+    }
+    let mut program = Program {
+        burst: (BURST_BYTES / grain).max(1) as usize,
+        grain,
+        ..Program::default()
+    };
+    for (name, decl) in &file.cells {
+        let cell = cell(file, &program, name, decl)?;
+        program.cells.push(cell);
+    }
+    if file
+        .queue
+        .iter()
+        .flat_map(|q| &q.descs)
+        .any(|d| d.get_ref().inc.is_some())
+    {
+        program.cells.push(set_constant(&program));
+    }
+    for decl in &file.queue {
+        let queue = queue(&program, decl)?;
+        program.queues.push(queue);
+    }
+    for decl in &file.observer {
+        let observer = observer(&mut program, file, decl)?;
+        program.observers.push(observer);
+    }
+    Ok(program)
+}
+
+fn cell(file: &File, program: &Program, name: &str, decl: &CellDecl) -> Result<Cell, Wrong> {
+    let at = decl.bytes.span().start;
+    let bytes = match decl.names.is_some() || decl.descriptor.is_some() {
+        true => 8,
+        false => *decl.bytes.get_ref(),
+    };
+    let count = bytes.div_ceil(program.grain) as usize;
+    if bytes == 0 || !bytes.is_multiple_of(4) || bytes > MAX_CELL_BYTES {
+        let message =
+            format!("cell {name}: bytes must be a multiple of 4, at most {MAX_CELL_BYTES}");
+        return wrong(at, message);
+    }
+    let first = program.atoms();
+    if first + count > MAX_ATOMS {
+        return wrong(
+            at,
+            format!("cell {name}: more than {MAX_ATOMS} grains in all"),
+        );
+    }
+    let index = |name: &Name| match file.cells.keys().position(|known| known == name.get_ref()) {
+        Some(index) => Ok(index as u32),
+        None => unknown("cell", name),
+    };
+    let (kind, initial) = match (&decl.names, &decl.descriptor) {
+        (Some(names), None) => (CellKind::Pointer, index(names)?),
+        (Some(names), Some(label)) => {
+            let place = file.queue.iter().enumerate().find_map(|(queue, ring)| {
+                let descs =
+                    (ring.descs.iter()).flat_map(|d| std::iter::repeat_n(d, d.get_ref().repeat));
+                let descriptor = descs
+                    .map(Spanned::get_ref)
+                    .position(|d| d.label == *label.get_ref())?;
+                Some(CellKind::Descriptor { queue, descriptor })
+            });
+            match place {
+                Some(kind) => (kind, index(names)?),
+                None => return unknown("descriptor labelled", label),
+            }
+        }
+        (None, Some(label)) => {
+            let message = "\"descriptor\" needs \"names\": the cell its source is at first";
+            return wrong(label.span().start, message);
+        }
+        (None, None) => {
+            let kind = match decl.kind {
+                KindDecl::Memory => CellKind::Memory,
+                KindDecl::Host => CellKind::Host,
+                KindDecl::Semaphore => CellKind::Semaphore,
+            };
+            (kind, decl.value as u32)
+        }
+    };
+    let one_atom = kind == CellKind::Semaphore || decl.names.is_some();
+    Ok(Cell {
+        name: name.to_string(),
+        kind,
+        span: Span {
+            first,
+            count: if one_atom { 1 } else { count },
+        },
+        initial,
+        bytes,
+    })
+}
+
+/// Where increments are copied from. Its name is none that a file can give: it has a space.
+fn set_constant(program: &Program) -> Cell {
+    Cell {
+        name: "set constant".to_string(),
+        kind: CellKind::SetConstant,
+        span: Span {
+            first: program.atoms(),
+            count: 1,
+        },
+        initial: 1,
+        bytes: 4,
+    }
+}
+
+fn find<'p>(program: &'p Program, name: &Name) -> Result<&'p Cell, Wrong> {
+    let mut cells = program.cells.iter();
+    match cells.find(|cell| cell.name == *name.get_ref()) {
+        Some(cell) => Ok(cell),
+        None => unknown("cell", name),
+    }
+}
+
+fn semaphore(program: &Program, name: &Name) -> Result<usize, Wrong> {
+    match find(program, name)? {
+        cell if cell.kind == CellKind::Semaphore => Ok(cell.span.first),
+        _ => wrong(
+            name.span().start,
+            format!("\"{}\" is no semaphore", name.get_ref()),
+        ),
+    }
+}
+
+/// `size` bytes of a cell from `at` on, as atoms.
+fn part(program: &Program, name: &Name, at: u64, size: Option<u64>) -> Result<Span, Wrong> {
+    let cell = find(program, name)?;
+    let size = size.unwrap_or(cell.bytes.saturating_sub(at));
+    let end = at.saturating_add(size);
+    let whole = |bytes: u64| bytes.is_multiple_of(program.grain);
+    if size == 0 || end > cell.bytes || !whole(at) || !(whole(end) || end == cell.bytes) {
+        let message = format!(
+            "bytes {at}..{end} are no whole grains of {} within the {} bytes of \"{}\"",
+            program.grain, cell.bytes, cell.name
+        );
+        return wrong(name.span().start, message);
+    }
+    if cell.kind == CellKind::Semaphore {
+        return wrong(
+            name.span().start,
+            "a packet reaches a semaphore with \"inc\" only",
+        );
+    }
+    Ok(Span {
+        first: cell.span.first + (at / program.grain) as usize,
+        count: match cell.is_pointer() {
+            true => 1,
+            false => (size.div_ceil(program.grain)) as usize,
+        },
+    })
+}
+
+fn queue(program: &Program, decl: &QueueDecl) -> Result<Queue, Wrong> {
+    let mut packets: Vec<Packet> = Vec::new();
+    let mut open = false;
+    for spanned in &decl.descs {
+        let at = spanned.span().start;
+        let one = spanned.get_ref();
+        if one.repeat == 0 || one.repeat > MAX_REPEAT {
+            return wrong(at, format!("repeat must be 1 to {MAX_REPEAT}"));
+        }
+        for _ in 0..one.repeat {
+            let desc = desc(program, at, one)?;
+            match packets.last_mut() {
+                Some(packet) if open => packet.descs.push(desc),
+                _ => packets.push(Packet { descs: vec![desc] }),
+            }
+            open = one.concat;
+        }
+    }
+    if open || packets.is_empty() {
+        let at = decl.descs.last().map_or(0, |desc| desc.span().start);
+        return wrong(
+            at,
+            format!("queue {} does not end with a whole packet", decl.name),
+        );
+    }
+    Ok(Queue {
+        name: decl.name.clone(),
+        engine: decl.engine,
+        packets,
+        rung: decl.rung,
+        dmb_masked: decl.dmb_masked,
+        start_slot: decl.start_slot,
+    })
+}
+
+fn desc(program: &Program, at: usize, decl: &DescDecl) -> Result<Desc, Wrong> {
+    let mut desc = Desc {
+        label: decl.label.clone(),
+        from: Vec::new(),
+        through: None,
+        to: Dest::Increment(0),
+        dmb: false,
+        write_barrier: false,
+        sow: false,
+        embedded: match &decl.embedded {
+            Some(name) => Some(semaphore(program, name)?),
+            None => None,
+        },
+    };
+    if let (Some(name), None) = (&decl.inc, &decl.to) {
+        desc.to = Dest::Increment(semaphore(program, name)?);
+    } else if let (Some(to), None) = (&decl.to, &decl.inc) {
+        desc.to = Dest::Store(part(program, to, decl.to_at, decl.size)?);
+    } else {
+        return wrong(at, "a descriptor needs exactly one of \"to\" and \"inc\"");
+    }
+    let size = match desc.to {
+        Dest::Increment(_) => 4,
+        Dest::Store(span) => decl.size.unwrap_or_else(|| {
+            let cell = program.cell_of(span.first);
+            cell.map_or(0, |cell| cell.bytes - decl.to_at)
+        }),
+    };
+    match (&decl.copy, &decl.add, &decl.through, &decl.inc) {
+        (Some(from), None, None, None) => {
+            desc.from
+                .push(part(program, from, decl.from_at, Some(size))?);
+        }
+        (None, Some(sources), None, None) if sources.len() >= 2 => {
+            for from in sources {
+                desc.from
+                    .push(part(program, from, decl.from_at, Some(size))?);
+            }
+        }
+        (None, None, Some(slot), None) => match find(program, slot)? {
+            cell if matches!(cell.kind, CellKind::Descriptor { .. }) => {
+                desc.through = Some(cell.span.first);
+            }
+            _ => {
+                return wrong(
+                    slot.span().start,
+                    "\"through\" needs a cell with \"descriptor\"",
+                );
+            }
+        },
+        (None, None, None, Some(_)) => {
+            let mut cells = program.cells.iter();
+            let constant = cells.find(|cell| cell.kind == CellKind::SetConstant);
+            desc.from.extend(constant.map(|cell| cell.span));
+        }
+        _ => {
+            let message = "a descriptor needs exactly one of \"copy\", \"add\" (two sources or \
+                           more), \"through\" and \"inc\"";
+            return wrong(at, message);
+        }
+    }
+    let lengths = desc.from.iter().map(|span| span.count);
+    if let Dest::Store(to) = desc.to
+        && lengths
+            .chain(desc.through.map(|_| 1))
+            .any(|count| count != to.count)
+    {
+        return wrong(at, "source and destination differ in grains");
+    }
+    Ok(desc)
+}
+
+fn observer(program: &mut Program, file: &File, decl: &ObserverDecl) -> Result<Observer, Wrong> {
+    let mut ops = Vec::new();
+    for spanned in &decl.ops {
+        let at = spanned.span().start;
+        let resolved = op(program, file, at, spanned.get_ref())?;
+        let waits_for_memory = matches!(resolved, Op::Wait { atom, .. }
+            if program.cell_of(atom).is_some_and(|cell| cell.kind != CellKind::Semaphore));
+        let host_only = waits_for_memory || matches!(resolved, Op::Completion { .. });
+        if decl.kind == ObserverKindDecl::Sequencer && host_only {
+            return wrong(at, "a sequencer waits for semaphores only");
+        }
+        ops.push(resolved);
+    }
+    Ok(Observer {
+        name: decl.name.clone(),
+        kind: match decl.kind {
+            ObserverKindDecl::Host => ObserverKind::Host,
+            ObserverKindDecl::Sequencer => ObserverKind::Sequencer,
+        },
+        ops,
+    })
+}
+
+fn op(program: &mut Program, file: &File, at: usize, decl: &OpDecl) -> Result<Op, Wrong> {
+    let ring_of = |name: &Name| {
+        let mut queues = file.queue.iter();
+        match queues.position(|queue| queue.name == *name.get_ref()) {
+            Some(queue) => Ok(queue),
+            None => unknown("queue", name),
+        }
+    };
+    match decl {
+        OpDecl {
+            read: Some(name),
+            register: Some(register),
+            ..
+        } => {
+            let span = find(program, name)?.span;
+            let first = program.register_count();
+            program.registers.push(Register {
+                name: register.clone(),
+                first,
+                count: span.count,
+            });
+            Ok(Op::Read {
+                span,
+                register: first,
+            })
+        }
+        OpDecl {
+            wait: Some(name),
+            ge,
+            eq,
+            then,
+            ..
+        } => {
+            let cell = find(program, name)?;
+            let op = match (*ge, *eq, *then) {
+                (Some(value), None, None) => WaitOp::Ge(value),
+                (Some(value), None, Some(ThenDecl::Dec)) => WaitOp::GeAndDec(value),
+                (None, Some(value), None) => WaitOp::Eq(value),
+                (None, Some(value), Some(ThenDecl::Inc)) => WaitOp::EqAndInc(value),
+                (None, Some(value), Some(ThenDecl::Clear)) => WaitOp::EqAndClear(value),
+                _ => {
+                    let message = "a wait needs \"ge\" (then: dec) or \"eq\" (then: inc, clear)";
+                    return wrong(at, message);
+                }
+            };
+            if cell.kind != CellKind::Semaphore && op != WaitOp::Eq(eq.unwrap_or(0)) {
+                return wrong(at, "a wait for memory is \"eq\" without \"then\"");
+            }
+            Ok(Op::Wait {
+                atom: cell.span.first,
+                op,
+            })
+        }
+        OpDecl {
+            set: Some(name),
+            value: Some(value),
+            ..
+        } => Ok(Op::Set {
+            atom: find(program, name)?.span.first,
+            value: *value,
+        }),
+        OpDecl {
+            add: Some(name),
+            by: Some(by),
+            ..
+        } => Ok(Op::Add {
+            atom: semaphore(program, name)?,
+            by: *by,
+        }),
+        OpDecl {
+            ring: Some(name), ..
+        } => {
+            let queue = ring_of(name)?;
+            match program.queues[queue].rung {
+                false => Ok(Op::Ring { queue }),
+                true => wrong(
+                    at,
+                    "the queue is rung at the start; give it \"rung = false\"",
+                ),
+            }
+        }
+        OpDecl {
+            complete: Some(name),
+            packets: Some(packets),
+            ..
+        } => {
+            let queue = ring_of(name)?;
+            match (1..=program.queues[queue].packets.len()).contains(packets) {
+                true => Ok(Op::Completion {
+                    queue,
+                    packets: *packets,
+                }),
+                false => wrong(at, "the queue has no so many packets"),
+            }
+        }
+        _ => wrong(
+            at,
+            "an instruction is one of: read, as; wait, ge|eq, then; set, value; add, by; ring; \
+             complete, packets",
+        ),
+    }
+}
+
+fn asked(file: &File, program: &Program) -> Result<Asked, Wrong> {
+    let mut any = Vec::new();
+    for alternative in &file.outcome {
+        let mut all = Vec::new();
+        for (name, wanted) in alternative {
+            let at = name.span().start;
+            let Some(place) = program.place_of(name.get_ref()) else {
+                return unknown("register or cell", name);
+            };
+            let test = match wanted {
+                Wanted::Is(value) => Test::All(*value as u32),
+                Wanted::Not(text) => {
+                    let number = text.strip_prefix("!=").map(str::trim);
+                    match number.and_then(|number| number.parse::<i32>().ok()) {
+                        Some(value) => Test::NotAll(value as u32),
+                        None => return wrong(at, "write a number, or \"!= N\""),
+                    }
+                }
+            };
+            all.push(Condition {
+                name: name.get_ref().clone(),
+                place,
+                test,
+            });
+        }
+        any.push(all);
+    }
+    match any.iter().any(|all| all.is_empty()) || any.is_empty() {
+        true => wrong(0, "an [[outcome]] must ask for something"),
+        false => Ok(Asked(any)),
+    }
+}

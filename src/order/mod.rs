@@ -1,0 +1,20 @@
+//! The ordering model (`docs/ordering.md`) as a program that can be asked.
+//!
+//! A [`litmus`] test says what rings and observers do and which outcome is in question. Three
+//! implementations answer, which share the abstract [`program`] and how it is cut into [`bursts`]:
+//!
+//! - [`explore`]: an operational model, searched exhaustively;
+//! - [`axiomatic`]: the axioms as relations, all executions enumerated;
+//! - [`timed`]: the timing engine, under many random latencies.
+//!
+//! The first two must allow the same outcomes; the third must stay within them.
+
+pub mod axiomatic;
+pub mod axioms;
+pub mod bursts;
+pub mod explore;
+pub mod litmus;
+pub mod outcome;
+pub mod program;
+pub mod random;
+pub mod timed;
