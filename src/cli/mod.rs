@@ -4,6 +4,7 @@
 //! well, 1 if a run did not do what its scenario expects, 2 for bad input.
 
 mod config;
+mod differential;
 mod inspect;
 mod litmus;
 mod logs;
@@ -40,6 +41,8 @@ enum Command {
     Inspect(inspect::Args),
     /// Ask which outcomes of litmus tests the ordering model allows
     Litmus(litmus::Args),
+    /// Compare explorer, axioms and timing engine on random ring programs
+    Differential(differential::Args),
     /// Look at timing configs
     Config {
         #[command(subcommand)]
@@ -55,6 +58,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::main(&args),
         Command::Inspect(args) => inspect::main(&args),
         Command::Litmus(args) => litmus::main(&args),
+        Command::Differential(args) => differential::main(&args),
         Command::Config { command } => config::main(command),
     }
 }

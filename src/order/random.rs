@@ -65,7 +65,7 @@ pub enum Comparison {
 
 /// A random program for a generation: memory of three cells, a semaphore, queues and an observer.
 pub fn program(seed: u64, arch: Arch, size: Size) -> Program {
-    let mut random = stream(seed, "order/program");
+    let mut random = stream(seed, &format!("order/program/{arch}"));
     let mut program = Program {
         burst: BURST,
         grain: GRAIN,

@@ -31,21 +31,32 @@ fn independent(a: Access, b: Access) -> bool {
 
 fn footprint(machine: &Machine<'_>, action: Action) -> Vec<(Span, Access)> {
     let atom = |first| Span { first, count: 1 };
+    // The lane lies behind memory. Dataflow orders what happens to it, as long as it is in force.
+    let lane = |place: usize, count| Span {
+        first: machine.program.atoms() + place,
+        count,
+    };
     match action {
-        Action::Read(n) => match machine.bursts.reads[n].source {
-            Source::Fixed(span) => vec![(span, Access::Reads)],
-            Source::Through(_) => {
-                let cells = machine.program.pointees().into_iter();
-                cells.map(|cell| (cell, Access::Reads)).collect()
-            }
-        },
+        Action::Read(n) => {
+            let read = &machine.bursts.reads[n];
+            let (cells, count) = match read.source {
+                Source::Fixed(span) => (vec![span], span.count),
+                Source::Through(_) => (machine.program.pointees(), 1),
+            };
+            let read_cells = cells.into_iter().map(|cell| (cell, Access::Reads));
+            read_cells
+                .chain([(lane(read.lane, count), Access::Stores)])
+                .collect()
+        }
         Action::Visible(n) => {
             let write = &machine.bursts.writes[n];
             let access = match write.adds {
                 true => Access::Adds,
                 false => Access::Stores,
             };
-            vec![(write.to, access)]
+            let feeds = write.feeds.iter();
+            let taken = feeds.map(|feed| (lane(*feed, write.to.count), Access::Reads));
+            taken.chain([(write.to, access)]).collect()
         }
         Action::Observe { observer, step } => match machine.op(observer, step) {
             Op::Read { span, .. } => vec![(span, Access::Reads)],
