@@ -19,7 +19,8 @@
 //! 5. **Observed.** The host or a sequencer sees a semaphore, a marker word or an idle queue.
 //!
 //! [`system::System`] holds the machine together and lets time pass ([`sim`]); [`scenario`] runs
-//! such a program from a TOML file and checks what came out.
+//! such a program from a TOML file and checks what came out; [`order`] says which outcomes the
+//! ordering model allows.
 //!
 //! ```
 //! use udma_sim::arch::regs::Direction;

@@ -55,7 +55,7 @@ fn the_timing_engine_agrees_with_the_catalogue() {
         }
     }
     not_modelled.dedup();
-    assert_eq!(not_modelled, ["acc", "emb+earlier", "emb"]);
+    assert_eq!(not_modelled, ["acc"]);
 }
 
 #[test]

@@ -105,12 +105,11 @@ impl<'a> Actors<'a> {
                     }
                     Op::Ring { queue } => {
                         let ring = &self.rings[queue];
-                        let count = ring.descs(usize::MAX);
                         let bell = |direction| SequencerOp::Doorbell {
                             engine: ring.pair.engine(),
                             queue: ring.pair.queue(),
                             direction,
-                            count,
+                            count: ring.descs(usize::MAX, direction),
                         };
                         code.extend([bell(Direction::S2m), bell(Direction::M2s)]);
                     }
@@ -224,7 +223,7 @@ impl<'a> Actors<'a> {
             Op::Ring { queue } => self.rings[queue].trigger(system)?,
             Op::Completion { queue, packets } => {
                 let ring = &self.rings[queue];
-                return Ok(ring.completed(system)? >= ring.descs(packets));
+                return Ok(ring.completed(system)? >= ring.descs(packets, Direction::M2s));
             }
         }
         Ok(true)

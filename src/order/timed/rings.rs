@@ -5,10 +5,11 @@ use super::layout::{BLOCK, Layout, ring_base, ring_size};
 use crate::arch::regs::{self, Direction, RingPointer};
 use crate::arch::{Arch, EngineId, EventBlock};
 use crate::desc::{
-    BarrierMode, CopyFlags, DESC_BYTES, Descriptor, RingId, RxDesc, TxDesc, build_copy,
+    BarrierMode, CcePacket, CceType, CopyFlags, DESC_BYTES, DType, Descriptor, EmbeddedSemaphore,
+    RingId, RxDesc, TxDesc, build_cce_packet, build_copy,
 };
 use crate::host::{Bus, Pring, QueueOptions, QueuePair};
-use crate::order::program::{Desc, Dest, Program, Span};
+use crate::order::program::{Desc, Dest, Program};
 use crate::system::System;
 use crate::units::Addr;
 
@@ -21,8 +22,8 @@ pub(super) struct Ring {
     start_slot: u32,
     /// Register window of its engine.
     window: Addr,
-    /// Descriptors of each packet.
-    packets: Vec<u32>,
+    /// Tx and Rx descriptors of each packet.
+    packets: Vec<[u32; 2]>,
 }
 
 /// Sets the queues up and lets those that start late in their ring get there.
@@ -40,7 +41,7 @@ pub(super) fn set_up(
         let mut prelude = (Vec::new(), Vec::new());
         for _ in 0..queue.start_slot {
             let (from, to) = (layout.scratch, layout.scratch);
-            let (tx, rx) = copy(arch, from, to, 4, RingId::FIRST_LAP)?;
+            let (tx, rx) = copy(arch, from, to, 4)?;
             prelude.0.extend(Descriptor::from(tx).to_bytes());
             prelude.1.extend(Descriptor::from(rx).to_bytes());
         }
@@ -66,51 +67,70 @@ pub(super) fn set_up(
             size,
             start_slot: queue.start_slot,
             window: window.ok_or_else(|| TimedError::NoRoom(queue.name.clone()))?,
-            packets: (queue.packets.iter())
-                .map(|packet| packet.descs.len() as u32)
-                .collect(),
+            packets: Vec::new(),
         });
     }
     Ok(rings)
 }
 
 impl Ring {
-    /// Writes the program's descriptors to the ring.
+    /// Writes the program's descriptors to the rings.
     pub fn author(
-        &self,
+        &mut self,
         program: &Program,
         arch: Arch,
         layout: &Layout,
         system: &mut System,
     ) -> Result<(), TimedError> {
-        let mut position = self.start_slot;
+        let mut next = [self.start_slot; 2];
         for packet in &program.queues[self.index].packets {
-            let last = packet.descs.len() - 1;
-            for (n, desc) in packet.descs.iter().enumerate() {
-                let lap = match position < self.size {
-                    true => RingId::FIRST_LAP,
-                    false => RingId::FIRST_LAP.next(),
-                };
-                let (mut tx, rx) = pair(program, arch, layout, desc, lap)?;
-                let flags = tx.len_ctrl.with_first(n == 0).with_last(n == last);
-                tx.len_ctrl = flags.with_concat(n < last);
-                let offset = u64::from(position % self.size) * DESC_BYTES as u64;
-                for (direction, desc) in [
-                    (Direction::M2s, Descriptor::from(tx)),
-                    (Direction::S2m, Descriptor::from(rx)),
-                ] {
-                    let base = ring_base(self.index, direction);
-                    system.write_mem(Addr(base.0 + offset), &desc.to_bytes())?;
-                }
-                position += 1;
+            let before = next;
+            let mut halves = [Vec::new(), Vec::new()];
+            for desc in &packet.descs {
+                let [tx, rx] = descriptors(program, arch, layout, desc)?;
+                halves[0].extend(tx);
+                halves[1].extend(rx);
             }
+            let last = halves[0].len() - 1;
+            for (n, desc) in halves[0].iter_mut().enumerate() {
+                let len_ctrl = desc.len_ctrl().with_first(n == 0).with_last(n == last);
+                desc.words[0] = len_ctrl.with_concat(n < last).into_bits();
+            }
+            for (direction, half) in Direction::ALL.into_iter().zip(halves) {
+                for desc in half {
+                    let position = &mut next[direction as usize];
+                    self.put(system, direction, *position, desc)?;
+                    *position += 1;
+                }
+            }
+            self.packets
+                .push([next[0] - before[0], next[1] - before[1]]);
         }
         Ok(())
     }
 
+    /// Writes a descriptor to a slot, with the phase of its lap.
+    fn put(
+        &self,
+        system: &mut System,
+        direction: Direction,
+        position: u32,
+        mut desc: Descriptor,
+    ) -> Result<(), TimedError> {
+        let lap = match position < self.size {
+            true => RingId::FIRST_LAP,
+            false => RingId::FIRST_LAP.next(),
+        };
+        desc.words[0] = desc.len_ctrl().with_ring_id(lap).into_bits();
+        let offset = u64::from(position % self.size) * DESC_BYTES as u64;
+        let base = ring_base(self.index, direction);
+        Ok(system.write_mem(Addr(base.0 + offset), &desc.to_bytes())?)
+    }
+
     /// Descriptors of the first packets.
-    pub fn descs(&self, packets: usize) -> u32 {
-        self.packets.iter().take(packets).sum()
+    pub fn descs(&self, packets: usize, direction: Direction) -> u32 {
+        let packets = self.packets.iter().take(packets);
+        packets.map(|packet| packet[direction as usize]).sum()
     }
 
     /// Descriptors of the program that the current pointer has left behind.
@@ -123,19 +143,13 @@ impl Ring {
 
     /// Rings the doorbells for the whole program.
     pub fn trigger(&self, system: &mut System) -> Result<(), TimedError> {
-        let count = self.descs(self.packets.len());
-        Ok(self.pair.trigger(system, count, count)?)
+        let [tx, rx] = Direction::ALL.map(|direction| self.descs(usize::MAX, direction));
+        Ok(self.pair.trigger(system, tx, rx)?)
     }
 }
 
-fn copy(
-    arch: Arch,
-    from: Addr,
-    to: Addr,
-    len: u32,
-    lap: RingId,
-) -> Result<(TxDesc, RxDesc), TimedError> {
-    let flags = CopyFlags::default();
+fn copy(arch: Arch, from: Addr, to: Addr, len: u32) -> Result<(TxDesc, RxDesc), TimedError> {
+    let (lap, flags) = (RingId::FIRST_LAP, CopyFlags::default());
     Ok(build_copy(
         arch,
         from,
@@ -147,40 +161,68 @@ fn copy(
     )?)
 }
 
-fn pair(
+/// The Tx and Rx descriptors of one descriptor pair of the program, without ends and phases.
+fn descriptors(
     program: &Program,
     arch: Arch,
     layout: &Layout,
     desc: &Desc,
-    lap: RingId,
-) -> Result<(TxDesc, RxDesc), TimedError> {
-    if desc.from.len() > 1 {
-        return Err(TimedError::NotModelled("compute packets"));
-    }
-    if desc.embedded.is_some() {
-        return Err(TimedError::NotModelled("embedded semaphores"));
-    }
+) -> Result<[Vec<Descriptor>; 2], TimedError> {
+    let map = &arch.spec().map;
     let (to, len) = match desc.to {
         Dest::Store(span) => layout.bytes_of(program, span),
         Dest::Increment(atom) => {
             let semaphore = layout.semaphore(program, atom).unwrap_or(0);
-            let map = &arch.spec().map;
             let cell = map.semaphore(BLOCK, EventBlock::SEM_INC, semaphore);
             let cell = cell.ok_or_else(|| TimedError::NoRoom(format!("semaphore {semaphore}")))?;
             (cell, EventBlock::CELL_BYTES)
         }
     };
-    let from = match (desc.through, desc.from.first()) {
-        (Some(slot), _) => {
-            let cell = program.cell_of(slot);
-            layout.address_of(cell.map_or(0, |cell| cell.initial))
-        }
-        (None, Some(span)) => layout.bytes_of(program, *span).0,
-        (None, None) => layout.bytes_of(program, Span { first: 0, count: 1 }).0,
+    let named = desc.through.and_then(|slot| program.cell_of(slot));
+    let sources: Vec<Addr> = match named {
+        Some(cell) => vec![layout.address_of(cell.initial)],
+        None => desc
+            .from
+            .iter()
+            .map(|span| layout.bytes_of(program, *span).0)
+            .collect(),
     };
-    let (mut tx, mut rx) = copy(arch, from, to, len as u32, lap)?;
-    tx.len_ctrl = tx.len_ctrl.with_dmb(desc.dmb);
-    tx.meta_ctrl = tx.meta_ctrl.with_write_barrier(desc.write_barrier);
-    rx.len_ctrl = rx.len_ctrl.with_strong_order_wr(desc.sow);
-    Ok((tx, rx))
+    let mut halves = match sources.as_slice() {
+        [from] => {
+            let (tx, rx) = copy(arch, *from, to, len as u32)?;
+            [vec![Descriptor::from(tx)], vec![Descriptor::from(rx)]]
+        }
+        sources => {
+            let elements = len as u32 / DType::Uint32.bytes();
+            let to = [to];
+            let packet = CcePacket::new(sources, &to, elements, DType::Uint32);
+            let built = build_cce_packet(arch, CceType::Add, &packet, RingId::FIRST_LAP)?;
+            [built.tx, built.rx]
+        }
+    };
+    let [txs, rxs] = &mut halves;
+    if let (Some(first), true) = (txs.first_mut(), desc.dmb) {
+        first.words[0] = first.len_ctrl().with_dmb(true).into_bits();
+    }
+    if let (Some(last), true) = (txs.last_mut(), desc.write_barrier) {
+        let meta_ctrl = TxDesc::from(*last).meta_ctrl.with_write_barrier(true);
+        last.words[1] = meta_ctrl.into_bits();
+    }
+    if let Some(last) = rxs.last_mut() {
+        let mut rx = RxDesc::from(*last);
+        rx.len_ctrl = rx.len_ctrl.with_strong_order_wr(desc.sow);
+        if let Some(semaphore) = desc
+            .embedded
+            .and_then(|atom| layout.semaphore(program, atom))
+        {
+            let update = EmbeddedSemaphore {
+                set_sow: false,
+                csr_index: BLOCK as u8,
+                semaphore: semaphore as u16,
+            };
+            rx = update.put(rx);
+        }
+        *last = rx.into();
+    }
+    Ok(halves)
 }
