@@ -34,6 +34,18 @@ const AREA: u64 = 1 << 16;
 /// Faults injected into one machine at most.
 const MOST_FAULTS: u32 = 64;
 
+/// Base words of operations other than plain copies (`docs/hardware.md`, "Op words"), and of CRC.
+const OPERATIONS: [u32; 8] = [
+    0x0080_0000,
+    0x0090_0000,
+    0x00a0_0000,
+    0x0200_0000,
+    0x0210_0000,
+    0x0240_0000,
+    0x0250_0000,
+    0x0110_0000,
+];
+
 /// A machine under random use.
 pub struct Machine {
     system: System,
@@ -380,10 +392,10 @@ impl Machine {
             1..=3 => 4,
             _ => u32::from(input.u8()?) * 8 + 4,
         };
-        let whole = if shape & 0x38 == 0 {
-            u32::from(flags) << 24
-        } else {
-            0x0c00_0000
+        // FIRST and LAST, or any flags and META.
+        let whole = match shape & 0x38 {
+            0 => u32::from(flags) << 24 | u32::from(shape & 0x40) << 17,
+            _ => 0x0c00_0000,
         };
         let barriers = u32::from(flags & 0x70) << 24;
         let mut word = match direction {
@@ -395,6 +407,9 @@ impl Machine {
         }
         let second = match direction {
             Direction::M2s if shape & 0xf0 == 0x30 => input.u32()?,
+            Direction::M2s if shape & 0xf0 == 0x10 => {
+                OPERATIONS[usize::from(flags) % OPERATIONS.len()] | input.u32()? & 0xf_ffff
+            }
             Direction::M2s => 0x0108_0003 | u32::from(flags & 1) << 26,
             Direction::S2m => 0,
         };
