@@ -856,3 +856,84 @@ proptest! {
         }
     }
 }
+
+/// A machine with a vring dumped to engine 0, queue 0, and its queue.
+fn dumped(
+    vring: &mut Vring,
+    padded: u32,
+    options: udma_sim::host::DumpOptions,
+) -> (Rig, QueuePair) {
+    let arch = vring.arch();
+    let mut rig = Rig::new(arch);
+    let mut tx = Pring::new(Direction::M2s, Addr(0x10_0000), 64).unwrap();
+    let mut rx = Pring::new(Direction::S2m, Addr(0x80_0000), 64).unwrap();
+    let padded = (padded, padded);
+    vring
+        .dump_to_pring_padded_with(&mut rig.system, &mut tx, &mut rx, padded, options)
+        .unwrap();
+    let rings = (&tx, &rx);
+    let queue = QueueOptions::default();
+    let queue = QueuePair::init(&mut rig.system, arch, EngineId(0), 0, rings, queue).unwrap();
+    (rig, queue)
+}
+
+#[test]
+fn padding_is_harmless_and_the_trap_stops_a_doorbell_too_many() {
+    for arch in Arch::ALL {
+        for (doorbell, healthy) in [(16, true), (17, false)] {
+            let mut vring = Vring::new(arch, "trap_0").unwrap();
+            vring
+                .add_desc_transfer(Addr(BASE), Addr(BASE + HALF), 3 * 65536)
+                .unwrap();
+            let options = udma_sim::host::DumpOptions {
+                free_on_dump: true,
+                trap: true,
+            };
+            let (mut rig, queue) = dumped(&mut vring, 16, options);
+            let bytes = pattern(3 * 65536, 2);
+            rig.poke(BASE, &bytes);
+            queue.trigger(&mut rig.system, doorbell, doorbell).unwrap();
+            rig.system.run_until(&Condition::Idle, MS);
+            let status = rig.system.engine_status(EngineId(0)).unwrap();
+            assert_eq!(status.errors.is_empty(), healthy, "{arch} {doorbell}");
+            // The abort stops whatever is still on its way.
+            assert!(!healthy || rig.peek(BASE + HALF, bytes.len()) == bytes);
+        }
+    }
+}
+
+#[test]
+fn an_embedded_update_and_one_from_the_state_buffer_increment_their_semaphores() {
+    let read = |rig: &mut Rig, block, semaphore| {
+        let map = &rig.arch.spec().map;
+        let cell = map.semaphore(block, udma_sim::arch::EventBlock::SEM_READ, semaphore);
+        let bytes = rig.peek(cell.unwrap().0, 4);
+        u32::from_le_bytes(bytes.try_into().unwrap())
+    };
+    let mut vring = Vring::new(Arch::V4, "emb_0").unwrap();
+    vring
+        .add_desc_transfer(Addr(BASE), Addr(BASE + HALF), 65540)
+        .unwrap();
+    // The fourth TOP_SP of the second die, as an embedded update names it: block 8 + 10 + 3.
+    vring
+        .set_embedded_semaphore_inc_on_last_desc(19, 200, true)
+        .unwrap();
+    let (mut rig, queue) = dumped(&mut vring, 2, Default::default());
+    queue.trigger(&mut rig.system, 2, 2).unwrap();
+    rig.idle();
+    assert_eq!(read(&mut rig, 21, 200), 1);
+
+    let mut vring = Vring::new(Arch::V3, "sb_0").unwrap();
+    let engine = EngineId(5);
+    for _ in 0..3 {
+        vring
+            .add_desc_semaphore_inc_from_sb(1, engine, 2, 9)
+            .unwrap();
+    }
+    let (mut rig, queue) = dumped(&mut vring, 3, Default::default());
+    let word = udma_sim::host::sb_increment_word(Arch::V3, 1, engine).unwrap();
+    rig.poke(word.0, &7u32.to_le_bytes());
+    queue.trigger(&mut rig.system, 3, 3).unwrap();
+    rig.idle();
+    assert_eq!(read(&mut rig, 2, 9), 21);
+}

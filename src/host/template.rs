@@ -184,21 +184,6 @@ impl Vring {
         }
         Ok(concrete)
     }
-
-    /// One of the halves.
-    pub fn half(&self, direction: Direction) -> &VringPages {
-        match direction {
-            Direction::M2s => &self.tx,
-            Direction::S2m => &self.rx,
-        }
-    }
-
-    pub(super) fn half_mut(&mut self, direction: Direction) -> &mut VringPages {
-        match direction {
-            Direction::M2s => &mut self.tx,
-            Direction::S2m => &mut self.rx,
-        }
-    }
 }
 
 /// What messages say of the half at work.

@@ -2,6 +2,7 @@
 
 use super::pages::{PagesError, VringPages};
 use crate::arch::Arch;
+use crate::arch::regs::Direction;
 use crate::desc::{
     BarrierMode, BuildError, CceError, CopyFlags, CopyPacketError, Descriptor, MAX_DESC_BYTES,
     RingId, TemplatePtr, TransposeError, build_copy,
@@ -231,6 +232,21 @@ impl Vring {
     /// The Rx (s2m) half.
     pub fn rx(&self) -> &VringPages {
         &self.rx
+    }
+
+    /// One of the halves.
+    pub fn half(&self, direction: Direction) -> &VringPages {
+        match direction {
+            Direction::M2s => &self.tx,
+            Direction::S2m => &self.rx,
+        }
+    }
+
+    pub(super) fn half_mut(&mut self, direction: Direction) -> &mut VringPages {
+        match direction {
+            Direction::M2s => &mut self.tx,
+            Direction::S2m => &mut self.rx,
+        }
     }
 
     /// Bytes that the Tx descriptors read.
