@@ -20,7 +20,7 @@
 //!
 //! [`system::System`] holds the machine together and lets time pass ([`sim`]); [`scenario`] runs
 //! such a program from a TOML file and checks what came out; [`order`] says which outcomes the
-//! ordering model allows.
+//! ordering model allows. [`live`] lets host threads use a machine while it runs, [`ffi`] C programs.
 //!
 //! ```
 //! use udma_sim::arch::regs::Direction;
