@@ -39,6 +39,7 @@ pub struct Values {
     pub clock: ClockConfig,
     pub host: HostConfig,
     pub engine: EngineConfig,
+    pub compute: ComputeConfig,
     pub ordering: OrderingConfig,
     pub fabric: FabricConfig,
     pub sequencer: SequencerConfig,
@@ -77,6 +78,36 @@ pub struct EngineConfig {
     pub packet_cycles: u32,
     pub tx_descriptor_cycles: u32,
     pub rx_descriptor_cycles: u32,
+}
+
+/// `[compute]`: the stream processor of compute packets.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "documented key by key in the config files")]
+pub struct ComputeConfig {
+    pub cce_beat_cycles: u32,
+    pub fp8_e4: E4m3Flavour,
+    pub fp8_overflow: Fp8Overflow,
+}
+
+/// What the data type fp8_e4 is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum E4m3Flavour {
+    /// With infinities and NaNs as IEEE 754 would have them: largest number 240.
+    Ieee,
+    /// As the OCP specification has it: largest number 448, no infinity.
+    Ocp,
+}
+
+/// What becomes of numbers too large for an fp8 type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fp8Overflow {
+    /// Infinity, or NaN where there is none.
+    Special,
+    /// The largest finite number, which infinity becomes too.
+    Saturate,
 }
 
 /// `[ordering]`: readings of the ordering model where silicon might differ.
@@ -307,6 +338,25 @@ impl Config {
             ("engine.rx_descriptor_cycles", engine.rx_descriptor_cycles),
         ] {
             check(cycles <= 1_000_000, key, &cycles, "must be at most 1000000")?;
+        }
+        let compute = &values.compute;
+        check(
+            (1..=1000).contains(&compute.cce_beat_cycles),
+            "compute.cce_beat_cycles",
+            &compute.cce_beat_cycles,
+            "must be 1 to 1000",
+        )?;
+        let fp8_control = values.arch.spec().caps.fp8_control;
+        for (key, value, fixed) in [
+            ("compute.fp8_e4", "ocp", compute.fp8_e4 == E4m3Flavour::Ieee),
+            (
+                "compute.fp8_overflow",
+                "saturate",
+                compute.fp8_overflow == Fp8Overflow::Special,
+            ),
+        ] {
+            let right = "this generation has no control for it";
+            check(fp8_control || fixed, key, &value, right)?;
         }
         let fabric = &values.fabric;
         check(

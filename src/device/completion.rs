@@ -12,7 +12,8 @@ use crate::units::Addr;
 impl Packet {
     /// When the packet is complete, once all its writes are visible.
     fn complete_at(&self) -> Option<Instant> {
-        let done = self.to_write == 0 && self.invisible == 0 && !self.update_due;
+        let written = self.to_write == 0 && self.invisible == 0 && !self.update_due;
+        let done = written && !self.computing();
         done.then_some(self.acknowledged_at)
     }
 }
@@ -32,12 +33,13 @@ impl Engine {
             if write.acknowledged_at.is_none_or(|at| at > now) {
                 return;
             }
-            let from_fifo = match write.data {
-                WriteData::Lane(_) => write.len,
-                WriteData::Increment => 0,
+            let (from_lane, from_fifo) = match write.data {
+                WriteData::Lane(_) => (write.len, write.len),
+                WriteData::Result(_) => (0, write.len),
+                WriteData::Increment => (0, 0),
             };
             let queue = &mut self.queues[q];
-            queue.lane.free(from_fifo);
+            queue.lane.free(from_lane);
             queue.writes.pop_front();
             queue.first_write += 1;
             self.writer.outstanding -= 1;
@@ -77,6 +79,10 @@ impl Engine {
             for direction in Direction::ALL {
                 self.announce(direction, q, &packet, ctx);
             }
+            let result = packet
+                .computation
+                .and_then(|computation| computation.result);
+            self.buffers.extend(result);
         }
         self.in_flight.set(q, !self.queues[q].packets.is_empty());
     }

@@ -2,6 +2,7 @@
 
 use super::arbiter::{Arbiter, Mode, Share};
 use super::completion_ring::{CompletionRing, TX_RECORD};
+use super::compute::{self, Fp8};
 use super::error::{DeviceError, ErrorBit};
 use super::fabric::{BEAT_BYTES, Fabric};
 use super::faults::{Fault, FaultKind, Faults, Injection, Site};
@@ -13,6 +14,7 @@ use super::rate_limit::{RateLimit, TokenBucket};
 use super::read::Reader;
 use super::registers::Registers;
 use super::ring::Ring;
+use super::stream::Computation;
 use super::write::{RxCursor, WriteBurst, Writer};
 use crate::arch::regs::{
     self, CfgLen, ChangeState, CompCfg, DataCfg, DescPrefCfg, DescPrefCfg2, DescPrefCfg3,
@@ -269,6 +271,8 @@ pub(super) struct Packet {
     pub update_due: bool,
     /// When the last of its visible writes is acknowledged; its start until there is one.
     pub acknowledged_at: Instant,
+    /// What is computed of its data; nothing for a plain copy.
+    pub computation: Option<Box<Computation>>,
 }
 
 /// One queue: a Tx ring, an Rx ring, and the packets between them.
@@ -322,6 +326,8 @@ pub(super) struct Queue {
     /// From the registers: the queue's rate limiter, and its tokens.
     pub rate_limit: RateLimit,
     pub tokens: TokenBucket,
+    /// What its stream processor keeps from packet to packet.
+    pub stream: compute::QueueState,
 }
 
 impl Queue {
@@ -354,6 +360,7 @@ impl Queue {
             completions: Default::default(),
             rate_limit: RateLimit::default(),
             tokens: TokenBucket::default(),
+            stream: compute::QueueState::default(),
         }
     }
 
@@ -429,6 +436,8 @@ pub struct Engine {
     pub(super) spec: &'static ArchSpec,
     pub(super) timing: EngineConfig,
     pub(super) sow_scope: SowScope,
+    pub(super) fp8: Fp8,
+    pub(super) cce_beat_cycles: u32,
     pub(super) registers: Registers,
     pub(super) limits: Limits,
     pub(super) states: [UdmaState; 2],
@@ -449,6 +458,8 @@ pub struct Engine {
     /// Packets in flight, and completion records on their way, all queues.
     pub(super) packets_in_flight: usize,
     pub(super) completions_in_flight: usize,
+    /// Buffers of compute packets, to use again.
+    pub(super) buffers: Vec<Vec<u8>>,
     /// The wake-up that counts; one scheduled for another time is stale.
     wake_at: Option<Instant>,
     /// Whether the last wake-up ended waiting for a read or an acknowledge.
@@ -468,6 +479,8 @@ impl Engine {
             spec,
             timing: config.values.engine.clone(),
             sow_scope: config.values.ordering.sow_scope,
+            fp8: Fp8::from(&config.values.compute),
+            cce_beat_cycles: config.values.compute.cce_beat_cycles,
             registers: Registers::new(spec),
             limits: Limits::default(),
             states: [UdmaState::Idle; 2],
@@ -484,6 +497,7 @@ impl Engine {
             stream_tokens: TokenBucket::default(),
             packets_in_flight: 0,
             completions_in_flight: 0,
+            buffers: Vec::new(),
             wake_at: None,
             waits: Needs::default(),
             faults: None,
@@ -819,6 +833,7 @@ impl Engine {
         queue.completions[direction as usize].reset();
         match direction {
             Direction::M2s => {
+                queue.stream = compute::QueueState::default();
                 self.armed.remove(usize::from(q));
                 self.reader.schedulable.remove(usize::from(q));
                 queue.whole_packets = 0;
@@ -1116,6 +1131,19 @@ impl Engine {
         at: Addr,
         desc: Descriptor,
     ) {
+        self.raise_because(bit, queue, slot, at, desc, None);
+    }
+
+    /// As [`Engine::raise`], with what the stream processor found wrong.
+    pub(super) fn raise_because(
+        &mut self,
+        bit: ErrorBit,
+        queue: u8,
+        slot: u32,
+        at: Addr,
+        desc: Descriptor,
+        reason: Option<compute::Reason>,
+    ) {
         let direction = bit.direction();
         let first = self.interrupts.error_causes(direction) & bit.mask() == 0;
         let abort_masked = self.interrupts.set_error(direction, bit.mask());
@@ -1136,6 +1164,7 @@ impl Engine {
                 slot,
                 at,
                 fatal,
+                reason,
             };
             tracing::warn!("{error}");
             self.errors.push(error);

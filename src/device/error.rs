@@ -1,5 +1,6 @@
 //! What the device records when something is wrong with its input.
 
+use super::compute::Reason;
 use crate::arch::EngineId;
 use crate::arch::regs::{Direction, M2sError, S2mError};
 use crate::units::Addr;
@@ -55,6 +56,8 @@ pub struct DeviceError {
     pub at: Addr,
     /// Whether it aborted the engine.
     pub fatal: bool,
+    /// What the stream processor found wrong.
+    pub reason: Option<Reason>,
 }
 
 impl fmt::Display for DeviceError {
@@ -78,6 +81,10 @@ impl fmt::Display for DeviceError {
             } else {
                 "; masked"
             },
-        )
+        )?;
+        match self.reason {
+            Some(reason) => write!(f, ": {reason}"),
+            None => Ok(()),
+        }
     }
 }

@@ -26,6 +26,7 @@ mod rate_limit;
 mod read;
 mod registers;
 mod ring;
+mod stream;
 mod write;
 
 pub use engine::{

@@ -4,14 +4,16 @@
 //! Bursts are sampled whenever their target gets to them (A5); their data enters the stream in the
 //! order they were issued (A2).
 
-use super::engine::{Ctx, Engine, EngineEvent, Needs, Packet, RegisterRead};
+use super::compute::{Operation, Refusal, is_plain_copy};
+use super::engine::{Ctx, Engine, EngineEvent, Needs, Packet, Queue, RegisterRead};
 use super::error::ErrorBit;
 use super::fabric::MAX_BURST_BYTES;
 use super::faults::{FaultKind, Site};
 use super::queue_set::QueueSet;
+use super::stream::Computation;
 use crate::arch::EngineId;
 use crate::arch::regs::{Direction, M2sError, UdmaState};
-use crate::desc::{CmeOp, Descriptor, TxDesc};
+use crate::desc::{Descriptor, TxDesc};
 use crate::memory::{AccessReason, PhysicalMemory, Place, Target};
 use crate::sim::{Duration, Instant};
 use crate::units::Addr;
@@ -25,14 +27,22 @@ struct Source {
     desc: Descriptor,
 }
 
+/// Where a read burst's bytes go.
+#[derive(Clone, Copy)]
+enum ReadData {
+    /// Into the queue's lane, at this stream offset.
+    Lane(u64),
+    /// Into the stream processor: among the source bytes of a packet, by its number in the queue.
+    Source { packet: u64, offset: u32 },
+}
+
 /// A read burst in flight.
 struct ReadBurst {
     queue: u8,
     at: Addr,
     len: u32,
     place: Result<Place, AccessReason>,
-    /// Where its bytes go in the queue's lane.
-    lane_offset: u64,
+    data: ReadData,
     /// Its descriptor and that one's slot in the ring.
     desc: Descriptor,
     slot: u32,
@@ -52,6 +62,10 @@ pub(super) struct Reader {
     sources: VecDeque<Source>,
     /// Bytes of the first of them already issued.
     offset: u32,
+    /// Where the next burst goes if the packet is a compute packet.
+    computed: Option<(u64, u32)>,
+    /// UDMA cycles for each of its beats.
+    beat_cycles: u32,
     /// Queues with a whole packet in their Tx FIFO.
     pub schedulable: QueueSet,
     /// First cycle at which the next burst can be issued.
@@ -69,6 +83,7 @@ impl Reader {
         self.queue = None;
         self.sources.clear();
         self.offset = 0;
+        self.computed = None;
         self.first_burst += self.bursts.len() as u64;
         self.bursts.clear();
         self.fifo_used = 0;
@@ -109,9 +124,19 @@ impl Engine {
             needs.ack = true;
             return;
         }
-        let Some(lane_offset) = self.queues[q].lane.reserve(len) else {
-            needs.ack = true;
-            return;
+        let data = match &mut self.reader.computed {
+            Some((packet, next)) => {
+                let (packet, offset) = (*packet, *next);
+                *next += len;
+                ReadData::Source { packet, offset }
+            }
+            None => match self.queues[q].lane.reserve(len) {
+                Some(offset) => ReadData::Lane(offset),
+                None => {
+                    needs.ack = true;
+                    return;
+                }
+            },
         };
         self.reader.fifo_used += u64::from(len);
         let beats = Self::beats(len);
@@ -126,7 +151,7 @@ impl Engine {
             at,
             len,
             place: route.place(),
-            lane_offset,
+            data,
             slot: self.reader.sources[0].slot,
             desc: self.reader.sources[0].desc,
             response: times.response,
@@ -134,7 +159,7 @@ impl Engine {
             ready_at: None,
         });
         self.reader.offset += len;
-        self.reader.next_cycle = cycle + u64::from(beats);
+        self.reader.next_cycle = cycle + u64::from(beats * self.reader.beat_cycles);
         if len == left {
             self.reader.sources.pop_front();
             self.reader.offset = 0;
@@ -247,11 +272,14 @@ impl Engine {
             invisible: 0,
             update_due: false,
             acknowledged_at: now,
+            computation: None,
         };
         let mut dmb = false;
-        let mut refused = None;
+        let mut plain = true;
         self.reader.sources.clear();
         self.reader.offset = 0;
+        self.reader.computed = None;
+        self.reader.beat_cycles = 1;
         while let Some(prefetched) = queue.rings[Direction::M2s as usize].fifo.pop_front() {
             let tx = TxDesc::from(prefetched.desc);
             packet.tx_descs += 1;
@@ -264,9 +292,7 @@ impl Engine {
                 slot: prefetched.slot,
                 desc: prefetched.desc,
             };
-            if !is_plain_copy(prefetched.desc) {
-                refused.get_or_insert((source.slot, source.at, source.desc));
-            }
+            plain &= is_plain_copy(prefetched.desc);
             packet.to_write = packet.to_write.saturating_add(source.len);
             self.reader.sources.push_back(source);
             if prefetched.closes {
@@ -278,17 +304,20 @@ impl Engine {
         self.reader.schedulable.set(q, queue.whole_packets > 0);
         self.in_flight.insert(q);
         self.packets_in_flight += 1;
-        if let Some((slot, at, desc)) = refused {
-            // No station behind the stream takes the packet: modelled (C) as a stream error. It is
-            // dropped, and completes without data.
+        if !plain && let Err(refusal) = self.start_computation(q, &mut packet) {
+            // No station takes the packet: it is dropped, and completes without data.
+            let source = self.reader.sources.get(refusal.desc);
+            let (at, slot, desc) = source.map_or(Default::default(), |source| {
+                (source.at, source.slot, source.desc)
+            });
             self.reader.sources.clear();
             packet.to_write = 0;
-            queue.packets.push_back(packet);
-            tracing::warn!(engine = %self.id, queue = q, slot, "operation not modelled: only plain copies are");
-            let bit = ErrorBit::M2s(M2sError::StreamResponse);
-            self.raise(bit, q as u8, slot, at, desc);
+            self.queues[q].packets.push_back(packet);
+            let bit = ErrorBit::M2s(refusal.reason.bit());
+            self.raise_because(bit, q as u8, slot, at, desc, Some(refusal.reason));
             return 0;
         }
+        let queue = &mut self.queues[q];
         if dmb {
             packet.dmb = !queue.dmb_masked;
             queue.suspended = packet.dmb;
@@ -296,10 +325,40 @@ impl Engine {
             self.counters.dmb_masked += u64::from(queue.dmb_masked);
         }
         self.counters.write_barriers += u64::from(packet.write_barrier);
-        let bytes = u64::from(packet.to_write);
+        let bytes = match &packet.computation {
+            None => u64::from(packet.to_write),
+            Some(computation) => computation.plan.source_bytes as u64,
+        };
         queue.packets.push_back(packet);
         self.reader.queue = Some(q);
         bytes
+    }
+
+    /// Makes a compute packet of the descriptors that have been taken out.
+    fn start_computation(&mut self, q: usize, packet: &mut Packet) -> Result<(), Refusal> {
+        let descs: Vec<Descriptor> = self
+            .reader
+            .sources
+            .iter()
+            .map(|source| source.desc)
+            .collect();
+        let plan = self.plan(&descs)?;
+        self.reader
+            .sources
+            .retain(|source| !source.desc.len_ctrl().meta());
+        if let Operation::Reduce(_) = plan.operation {
+            self.reader.beat_cycles = self.cce_beat_cycles;
+        }
+        let queue = &self.queues[q];
+        self.reader.computed = Some((queue.completed + queue.packets.len() as u64, 0));
+        // A packet's result is at most as long as its longest packet, which is less than 2^20 bytes.
+        packet.to_write = plan.result_bytes as u32;
+        let room = self.buffers.pop().unwrap_or_default();
+        packet.computation = self.reader.sources.front().map(|source| {
+            let (at, slot, desc) = (source.at, source.slot, source.desc);
+            Box::new(Computation::new(plan, room, at, slot, desc))
+        });
+        Ok(())
     }
 
     /// A read burst reaches its target: the bytes are taken now. Returns the register to ask if
@@ -310,9 +369,9 @@ impl Engine {
         let fault = self.strike(Site::Read, queue, ctx.now);
         let read = self.reader.bursts.get_mut(index)?;
         let (at, len) = (read.at, read.len);
-        let (first, rest) = self.queues[usize::from(read.queue)]
-            .lane
-            .pieces_mut(read.lane_offset, len);
+        let (first, rest) = read
+            .data
+            .room(&mut self.queues[usize::from(read.queue)], len);
         let place = read.place;
         let bytes = place.and_then(|place| read_pieces(ctx.memory, place, first, rest));
         match (bytes, fault) {
@@ -356,8 +415,8 @@ impl Engine {
         let Some(read) = self.reader.bursts.get(index as usize) else {
             return;
         };
-        let lane = &mut self.queues[usize::from(read.queue)].lane;
-        let (first, rest) = lane.pieces_mut(read.lane_offset, read.len);
+        let queue = &mut self.queues[usize::from(read.queue)];
+        let (first, rest) = read.data.room(queue, read.len);
         for (to, byte) in first.iter_mut().chain(rest).zip(value.to_le_bytes()) {
             *to = byte;
         }
@@ -368,8 +427,8 @@ impl Engine {
     fn refuse_read(&mut self, index: usize, at: Addr) {
         let read = &self.reader.bursts[index];
         let (queue, slot, desc) = (read.queue, read.slot, read.desc);
-        let lane = &mut self.queues[usize::from(queue)].lane;
-        let (first, rest) = lane.pieces_mut(read.lane_offset, read.len);
+        let lanes = &mut self.queues[usize::from(queue)];
+        let (first, rest) = read.data.room(lanes, read.len);
         first.fill(0);
         rest.fill(0);
         let bit = ErrorBit::M2s(M2sError::DataResponse);
@@ -392,7 +451,11 @@ impl Engine {
             if read.ready_at.is_none_or(|at| at > now) {
                 return;
             }
-            self.queues[usize::from(read.queue)].lane.deliver(read.len);
+            let (queue, len) = (read.queue, read.len);
+            match read.data {
+                ReadData::Lane(_) => self.queues[usize::from(queue)].lane.deliver(len),
+                ReadData::Source { packet, .. } => self.enter(queue, packet, len, now),
+            }
             self.reader.bursts.pop_front();
             self.reader.first_burst += 1;
         }
@@ -424,10 +487,16 @@ impl Engine {
     }
 }
 
-/// Whether the engine's plain data path can take a descriptor.
-fn is_plain_copy(desc: Descriptor) -> bool {
-    let tx = TxDesc::from(desc);
-    !tx.len_ctrl.meta() && tx.meta_ctrl.cme_op() == Some(CmeOp::Copy)
+impl ReadData {
+    /// Room for a burst's bytes; two pieces where it wraps around.
+    fn room(self, queue: &mut Queue, len: u32) -> (&mut [u8], &mut [u8]) {
+        match self {
+            ReadData::Lane(offset) => queue.lane.pieces_mut(offset, len),
+            ReadData::Source { packet, offset } => {
+                (queue.source_room(packet, offset, len), Default::default())
+            }
+        }
+    }
 }
 
 /// Reads one burst into a place that wraps around.

@@ -8,6 +8,7 @@ use super::error::ErrorBit;
 use super::fabric::MAX_BURST_BYTES;
 use super::faults::{FaultKind, Site};
 use super::read::register_window;
+use super::stream::Destination;
 use crate::arch::EventBlock;
 use crate::arch::regs::{Direction, M2sError, S2mError, UdmaState};
 use crate::config::SowScope;
@@ -25,6 +26,10 @@ pub(super) struct RxCursor {
     slot: u32,
     /// The cell that its embedded semaphore update increments (V4).
     update: Option<Addr>,
+    /// Where it writes a transpose: bytes of a row, and how many of them are left of this one.
+    row: Option<(u32, u32)>,
+    /// It is a transpose flush: what is written goes nowhere.
+    flush: bool,
 }
 
 /// Where a write burst's bytes come from.
@@ -32,6 +37,8 @@ pub(super) struct RxCursor {
 pub(super) enum WriteData {
     /// The queue's lane, at this stream offset.
     Lane(u64),
+    /// The packet's result, at this offset.
+    Result(u32),
     /// The word 1: an embedded semaphore update.
     Increment,
 }
@@ -39,7 +46,8 @@ pub(super) enum WriteData {
 /// A write burst that is not yet acknowledged.
 pub(super) struct WriteBurst {
     at: Addr,
-    place: Result<Place, AccessReason>,
+    /// Where the bytes go; nowhere for a transpose flush.
+    place: Option<Result<Place, AccessReason>>,
     pub len: u32,
     pub data: WriteData,
     /// Its Rx descriptor and that one's slot in the ring.
@@ -54,8 +62,8 @@ pub(super) struct WriteBurst {
     pub acknowledged_at: Option<Instant>,
 }
 
-/// An address at which no generation has anything.
-const NO_SUCH_CELL: Addr = Addr(u64::MAX - 3);
+/// An address at which no generation has anything: the lowest of a stretch longer than any descriptor.
+const NOWHERE: Addr = Addr(0xffff_ffff_0000_0000);
 
 /// The write path of an engine.
 #[derive(Default)]
@@ -109,11 +117,16 @@ impl Engine {
         let queue = &mut self.queues[q];
         // A packet that was dropped has nothing to write.
         while (queue.packets.get(queue.written))
-            .is_some_and(|packet| packet.to_write == 0 && !packet.update_due)
+            .is_some_and(|packet| packet.to_write == 0 && !packet.update_due && !packet.computing())
         {
             queue.written += 1;
         }
         if queue.written == queue.packets.len() || !queue.stream_on[Direction::S2m as usize] {
+            return None;
+        }
+        if queue.packets[queue.written].to_write == 0 {
+            // It has nothing to write but is not done: its sources are still to come.
+            needs.read = true;
             return None;
         }
         if self.queues[q].rx.is_none() && !self.take_rx(q, needs, now) {
@@ -124,8 +137,10 @@ impl Engine {
         let queue = &self.queues[q];
         let rx = queue.rx.as_ref()?;
         let to_write = queue.packets[queue.written].to_write;
-        let len = self.burst_len(Direction::S2m, rx.at, rx.left.min(to_write));
-        if queue.lane.available() < u64::from(len) {
+        let most = rx.left.min(to_write);
+        let most = rx.row.map_or(most, |(_, left)| most.min(left));
+        let len = self.burst_len(Direction::S2m, rx.at, most);
+        if queue.available() < u64::from(len) {
             needs.read = true;
             return None;
         }
@@ -169,20 +184,34 @@ impl Engine {
             true => EmbeddedSemaphore::of(rx).map(|update| self.update_cell(update)),
             false => None,
         };
+        let (at, row, flush) = match self.destination(q, rx) {
+            Ok(Destination::Linear(at)) => (at, None, false),
+            Ok(Destination::Rows { at, bytes }) => (at, Some((bytes, bytes)), false),
+            Ok(Destination::Flush(at)) => (at, None, true),
+            Err(reason) => {
+                let bit = ErrorBit::S2m(S2mError::DataResponse);
+                let (slot, desc) = (prefetched.slot, prefetched.desc);
+                self.raise_because(bit, q as u8, slot, rx.buf1_ptr, desc, Some(reason));
+                (NOWHERE, None, false)
+            }
+        };
         let queue = &mut self.queues[q];
         queue.rx = Some(RxCursor {
-            at: rx.buf1_ptr,
+            at,
             left: rx.len_ctrl.byte_len(),
             written: 0,
             desc: prefetched.desc,
             slot: prefetched.slot,
             update,
+            row,
+            flush,
         });
         let written = queue.written;
         queue.packets[written].rx_descs += 1;
         queue.packets[written].interrupt[1] |= rx.len_ctrl.int_en();
-        if rx.len_ctrl.strong_order_wr() && self.spec.caps.strong_order_writes {
-            self.counters.strong_order_writes += 1;
+        let strong = rx.len_ctrl.strong_order_wr() && self.spec.caps.strong_order_writes;
+        self.counters.strong_order_writes += u64::from(strong);
+        if strong || flush {
             let fence = self.queues[q].next_write();
             self.queues[q].fence = fence;
             if self.sow_scope == SowScope::Engine {
@@ -199,7 +228,7 @@ impl Engine {
         let queue = &mut self.queues[q];
         let ring = &queue.rings[Direction::S2m as usize];
         let announced = !ring.fifo.is_empty() || !ring.fetches.is_empty() || ring.to_fetch() > 0;
-        if announced || queue.lane.available() == 0 {
+        if announced || queue.available() == 0 {
             needs.read = true;
             return;
         }
@@ -253,9 +282,19 @@ impl Engine {
         let Some(rx) = queue.rx.as_mut() else { return };
         let at = rx.at;
         let (desc, slot) = (rx.desc, rx.slot);
-        rx.at = Addr(rx.at.0.wrapping_add(u64::from(len)));
+        let mut next = rx.at.0.wrapping_add(u64::from(len));
+        if let Some((bytes, left)) = &mut rx.row {
+            *left -= len;
+            if *left == 0 {
+                // The next row goes to the next partition.
+                next += self.spec.map.state_buffer.stride - u64::from(*bytes);
+                *left = *bytes;
+            }
+        }
+        rx.at = Addr(next);
         rx.left -= len;
         rx.written += len;
+        let (left, written, update, flush) = (rx.left, rx.written, rx.update, rx.flush);
         let beats = Self::beats(len);
         let left_engine = ctx.clock.edge(Cycles(cycle + u64::from(beats)));
         let route = ctx.fabric.route(ctx.memory, at, u64::from(len));
@@ -272,13 +311,13 @@ impl Engine {
             burst,
         };
         ctx.out.events.push((*floor, event));
-        let lane_offset = queue.lane.take(len);
+        let data = queue.take(len);
         let packet_number = queue.completed + queue.written as u64;
         queue.writes.push_back(WriteBurst {
             at,
-            place: route.place(),
+            place: (!flush).then_some(route.place()),
             len,
-            data: WriteData::Lane(lane_offset),
+            data,
             desc,
             slot,
             packet: packet_number,
@@ -291,17 +330,17 @@ impl Engine {
         let packet = &mut queue.packets[queue.written];
         packet.invisible += 1;
         packet.to_write -= len;
-        if (packet.to_write == 0 || rx.left == 0) && queue.completions[1].is_on() {
-            packet.rx_written.push(rx.written);
+        if (packet.to_write == 0 || left == 0) && queue.completions[1].is_on() {
+            packet.rx_written.push(written);
         }
-        let filled = packet.to_write == 0 || rx.left == 0;
+        let filled = packet.to_write == 0 || left == 0;
         if !filled {
             return;
         }
         if packet.to_write == 0 {
-            self.counters.rx_bytes_unused += u64::from(rx.left);
+            self.counters.rx_bytes_unused += u64::from(left);
         }
-        queue.update = rx.update;
+        queue.update = update;
         packet.update_due = queue.update.is_some();
         queue.rx = None;
         self.writer.next_cycle += u64::from(self.timing.rx_descriptor_cycles);
@@ -330,7 +369,7 @@ impl Engine {
             .and_then(|block| {
                 map.semaphore(block, EventBlock::SEM_INC, u32::from(update.semaphore))
             })
-            .unwrap_or(NO_SUCH_CELL)
+            .unwrap_or(NOWHERE)
     }
 
     /// Issues the embedded semaphore update of the Rx descriptor filled last.
@@ -348,7 +387,7 @@ impl Engine {
         ctx.out.events.push((times.visible, event));
         queue.writes.push_back(WriteBurst {
             at: cell,
-            place: route.place(),
+            place: Some(route.place()),
             len: EventBlock::CELL_BYTES as u32,
             data: WriteData::Increment,
             desc: Descriptor::default(),
@@ -386,10 +425,11 @@ impl Engine {
             write.acknowledged_at = Some(acknowledged_at);
         }
         let (at, len, slot, desc) = (write.at, write.len, write.slot, write.desc);
-        let (data, place) = (write.data, write.place);
+        let (data, place, packet) = (write.data, write.place, write.packet);
         let one = 1u32.to_le_bytes();
-        let (first, rest) = match write.data {
+        let (first, rest) = match data {
             WriteData::Lane(offset) => queue.lane.pieces(offset, len),
+            WriteData::Result(offset) => (queue.result_bytes(packet, offset, len), &[][..]),
             WriteData::Increment => (&one[..], &[][..]),
         };
         let written = match fault {
@@ -399,12 +439,14 @@ impl Engine {
                 self.acknowledge_due(q, index as usize, acknowledged_at, ctx);
                 return;
             }
-            _ => place.and_then(|place| write_pieces(ctx.memory, place, first, rest)),
+            _ => place.map_or(Ok(Effects::None), |place| {
+                write_pieces(ctx.memory, place?, first, rest)
+            }),
         };
         match written {
             Ok(Effects::None) => {}
             Ok(effects) => ctx.out.effects.push(effects),
-            Err(_) => match register_window(place, len) {
+            Err(_) => match place.and_then(|place| register_window(place, len)) {
                 Some((engine, offset)) => {
                     let mut value = [0; 4];
                     for (to, byte) in value.iter_mut().zip(first.iter().chain(rest)) {
@@ -422,7 +464,7 @@ impl Engine {
                 }
             },
         }
-        if let WriteData::Lane(_) = data {
+        if !matches!(data, WriteData::Increment) {
             self.counters.bytes_written += u64::from(len);
         }
         // A packet whose write is never acknowledged is never complete.

@@ -4,6 +4,7 @@
 use super::float::{
     Bfloat16, E3m4, E4m3, E4m3Ocp, E5m2, Fp16, Overflow, decode, encode, encode_stochastic, quiet,
 };
+use crate::config::{ComputeConfig, E4m3Flavour, Fp8Overflow};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -23,6 +24,18 @@ impl Fp8 {
         ocp_e4m3: false,
         overflow: Overflow::Special,
     };
+}
+
+impl From<&ComputeConfig> for Fp8 {
+    fn from(config: &ComputeConfig) -> Fp8 {
+        Fp8 {
+            ocp_e4m3: config.fp8_e4 == E4m3Flavour::Ocp,
+            overflow: match config.fp8_overflow {
+                Fp8Overflow::Special => Overflow::Special,
+                Fp8Overflow::Saturate => Overflow::Saturate,
+            },
+        }
+    }
 }
 
 /// A data type as an element in memory.

@@ -1,5 +1,6 @@
-//! Why a packet's operation is not executed.
+//! Why a packet's operation is not executed, or did not come out right.
 
+use super::crc::CrcMismatch;
 use crate::arch::Arch;
 use crate::arch::regs::M2sError;
 use crate::desc::{CCE_GRANULE_BYTES, DType, MAX_CCE_SOURCES, TransposeError};
@@ -203,6 +204,9 @@ pub enum Reason {
         /// Bytes it should have.
         wanted: u32,
     },
+    /// A checksum that is not the expected one.
+    #[error(transparent)]
+    Mismatch(#[from] CrcMismatch),
 }
 
 impl Reason {
