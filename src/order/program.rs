@@ -266,14 +266,6 @@ impl Program {
         }
     }
 
-    /// Whether a packet adds up several sources.
-    pub fn has_compute(&self) -> bool {
-        let packets = self.queues.iter().flat_map(|queue| &queue.packets);
-        packets
-            .flat_map(|packet| &packet.descs)
-            .any(|desc| desc.from.len() > 1)
-    }
-
     /// Cells that some pointer can name: whose indices pointer cells hold at first.
     pub fn pointees(&self) -> Vec<Span> {
         let pointers = self.cells.iter().filter(|cell| cell.is_pointer());

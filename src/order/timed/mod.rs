@@ -7,10 +7,8 @@ mod rings;
 
 use super::outcome::Outcome;
 use super::program::Program;
-use crate::arch::regs::M2sError;
 use crate::config::Config;
 use crate::desc::{BuildError, CceError};
-use crate::device::ErrorBit;
 use crate::host::{Bus, BusError, PringError, QueueError};
 use crate::sim::{Duration, stream};
 use crate::system::{Condition, ProgramError, System, SystemError, WaitOutcome};
@@ -93,10 +91,7 @@ pub fn run(
     while !actors.done() && system.now() < deadline {
         actors.step(program, &layout, &mut system)?;
     }
-    settle(&mut system, seed).map_err(|error| match refuses_compute(program, &system) {
-        true => TimedError::NotModelled("compute packets"),
-        false => error,
-    })?;
+    settle(&mut system, seed)?;
     if !actors.done() {
         let why = "an observer still waits".to_string();
         return Err(TimedError::Stuck { seed, why });
@@ -127,13 +122,4 @@ fn settle(system: &mut System, seed: u64) -> Result<(), TimedError> {
             Err(TimedError::Stuck { seed, why })
         }
     }
-}
-
-/// Whether an engine stopped because it executes plain copies only: the stream takes no other packet.
-fn refuses_compute(program: &Program, system: &System) -> bool {
-    let refused = ErrorBit::M2s(M2sError::StreamResponse);
-    let engines = system.engines_in_use();
-    let status = engines.iter().filter_map(|id| system.engine_status(*id));
-    let mut errors = status.flat_map(|status| status.errors);
-    program.has_compute() && errors.any(|error| error.bit == refused)
 }
