@@ -937,3 +937,49 @@ fn an_embedded_update_and_one_from_the_state_buffer_increment_their_semaphores()
     rig.idle();
     assert_eq!(read(&mut rig, 2, 9), 21);
 }
+
+/// Copies around a reduction and a transpose, packed or not: the same memory on the machine.
+#[test]
+fn packing_around_other_operations_changes_nothing() {
+    use udma_sim::desc::{CcePacket, DType, KbinOp, Permutation, TransposeDims, TransposePacket};
+    for arch in Arch::ALL {
+        let mut vring = Vring::new(arch, "mixed_0").unwrap();
+        let copies = |vring: &mut Vring, from: u64| {
+            for n in from..from + 9 {
+                let (src, dst) = (Addr(BASE + 100 * n), Addr(BASE + HALF + 100 * n));
+                let none = BarrierMode::None;
+                vring
+                    .add_desc_transfer_with_barrier(src, dst, 100, none)
+                    .unwrap();
+            }
+        };
+        copies(&mut vring, 0);
+        let sources = [Addr(BASE), Addr(BASE + 128), Addr(BASE + 512)];
+        let destination = [Addr(BASE + HALF + 0x1_0000)];
+        let packet = CcePacket::new(&sources, &destination, 32, DType::Int32);
+        vring.add_dma_packet_cce(KbinOp::Max, &packet).unwrap();
+        copies(&mut vring, 20);
+        if arch == Arch::V2 {
+            let buffer = |at| Buffer {
+                at: Addr(at),
+                len: 96,
+            };
+            let packet = TransposePacket {
+                source: buffer(BASE + 64),
+                destination: buffer(BASE + HALF + 0x2_0000),
+                dims: TransposeDims([2, 4, 3, 1]),
+                element_bytes: 4,
+                permutation: Permutation::from_name("ZXYW").unwrap(),
+            };
+            vring.add_dma_packet_transpose(&packet).unwrap();
+            copies(&mut vring, 40);
+        }
+        let before = memory();
+        let unpacked = run_on_machine(&vring, &before);
+        assert!(unpacked != before);
+        let used = vring.tx().used_desc_count();
+        let delta = vring.pack_descs(0, used, 1 << 19, 0).unwrap();
+        assert_eq!(delta, if arch == Arch::V2 { 5 } else { 3 });
+        assert!(run_on_machine(&vring, &before) == unpacked, "{arch}");
+    }
+}

@@ -63,6 +63,7 @@ fn the_scenarios_promised_are_there() {
         "devmem-load",
         "tables",
         "io-refill",
+        "seeded-reduce",
         "driver",
     ] {
         assert!(names.contains(name), "{name}");
