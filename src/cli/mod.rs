@@ -3,6 +3,7 @@
 //! Standard output carries the answer, standard error everything else. Exit status: 0 if all went
 //! well, 1 if a run did not do what its scenario expects, 2 for bad input.
 
+mod check;
 mod config;
 mod differential;
 mod inspect;
@@ -39,6 +40,8 @@ enum Command {
     Run(run::Args),
     /// Decode a raw ring dump and say what is malformed in it
     Inspect(inspect::Args),
+    /// Find the races of a scenario without running it
+    Check(check::Args),
     /// Ask which outcomes of litmus tests the ordering model allows
     Litmus(litmus::Args),
     /// Compare explorer, axioms and timing engine on random ring programs
@@ -57,6 +60,7 @@ pub fn main() -> ExitCode {
     match cli.command {
         Command::Run(args) => run::main(&args),
         Command::Inspect(args) => inspect::main(&args),
+        Command::Check(args) => check::main(&args),
         Command::Litmus(args) => litmus::main(&args),
         Command::Differential(args) => differential::main(&args),
         Command::Config { command } => config::main(command),

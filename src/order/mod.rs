@@ -8,6 +8,8 @@
 //! - [`timed`]: the timing engine, under many random latencies.
 //!
 //! The first two must allow the same outcomes; the third must stay within them.
+//!
+//! [`race`] applies the same model to whole programs: it finds accesses that nothing orders.
 
 pub mod axiomatic;
 pub mod axioms;
@@ -16,5 +18,6 @@ pub mod explore;
 pub mod litmus;
 pub mod outcome;
 pub mod program;
+pub mod race;
 pub mod random;
 pub mod timed;

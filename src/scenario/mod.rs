@@ -11,6 +11,7 @@ mod authoring;
 mod check;
 mod diag;
 mod driver;
+mod extract;
 mod fill;
 mod host_side;
 mod parse;
@@ -22,6 +23,7 @@ mod report;
 mod run;
 
 pub use diag::{Diagnostic, ScenarioError};
+pub use extract::{ExtractError, Races};
 pub use plan::Plan;
 pub use report::{ExpectationReport, Report, StepReport, Totals};
 pub use run::{Progress, RunError};
