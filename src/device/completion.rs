@@ -1,8 +1,9 @@
 //! Completion: acknowledged writes give their FIFO space back, and packets whose writes are all
 //! acknowledged complete in ring order (A9), which moves the current pointers and ends a DMB (A6).
 
-use super::engine::{Ctx, Engine, EngineEvent, Needs, Packet};
+use super::engine::{Ctx, Engine, EngineEvent};
 use super::error::ErrorBit;
+use super::queue::{Needs, Packet};
 use super::write::WriteData;
 use crate::arch::regs::{Direction, M2sError, S2mError};
 use crate::desc::Descriptor;

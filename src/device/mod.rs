@@ -4,7 +4,8 @@
 //! Read the files in the order of a packet's life: a doorbell moves a `ring`'s tail, `prefetch`
 //! brings its descriptors in, `read` schedules a packet and reads its sources into the queue's
 //! `lane`, `write` empties the lane into the destinations, `completion` retires what has been
-//! acknowledged. `engine` holds the stations together and wakes them; `fabric` says when an
+//! acknowledged. `engine` holds the stations together and wakes them, over the `queue`s; `control` is where
+//! registers are read and written, `reload` what follows from their values; `fabric` says when an
 //! access takes effect.
 //!
 //! Nothing here returns an error to the host: the device reacts as hardware does, with error bits,
@@ -14,6 +15,8 @@ mod arbiter;
 mod completion;
 mod completion_ring;
 pub mod compute;
+mod control;
+mod counters;
 mod engine;
 mod error;
 mod fabric;
@@ -21,17 +24,20 @@ mod faults;
 mod interrupts;
 mod lane;
 mod prefetch;
+mod queue;
 mod queue_set;
 mod rate_limit;
 mod read;
 mod registers;
+mod reload;
 mod ring;
+mod stall;
 mod stream;
 mod write;
 
-pub use engine::{
-    Counters, Ctx, Engine, EngineEvent, Outbox, RegisterRead, RegisterWrite, Stall, StallReason,
-};
+pub use counters::Counters;
+pub use engine::{Ctx, Engine, EngineEvent, Outbox, RegisterRead, RegisterWrite};
 pub use error::{DeviceError, ErrorBit};
 pub use fabric::{BEAT_BYTES, Fabric, ReadTimes, Route, WriteTimes};
 pub use faults::{Fault, FaultKind, Injection, When};
+pub use stall::{Stall, StallReason};

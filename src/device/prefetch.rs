@@ -2,9 +2,10 @@
 //! one queue after the other. Descriptors are checked as they arrive: ring id, packet structure,
 //! packet length.
 
-use super::engine::{Ctx, Engine, EngineEvent, Needs};
+use super::engine::{Ctx, Engine, EngineEvent};
 use super::error::ErrorBit;
 use super::faults::{FaultKind, Site};
+use super::queue::Needs;
 use super::queue_set::QueueSet;
 use super::ring::Prefetched;
 use crate::arch::regs::{Direction, M2sError, S2mError, UdmaState};

@@ -5,10 +5,11 @@
 //! order they were issued (A2).
 
 use super::compute::{Operation, Refusal, is_plain_copy};
-use super::engine::{Ctx, Engine, EngineEvent, Needs, Packet, Queue, RegisterRead};
+use super::engine::{Ctx, Engine, EngineEvent, RegisterRead};
 use super::error::ErrorBit;
 use super::fabric::MAX_BURST_BYTES;
 use super::faults::{FaultKind, Site};
+use super::queue::{Needs, Packet, Queue};
 use super::queue_set::QueueSet;
 use super::stream::Computation;
 use crate::arch::EngineId;

@@ -3,8 +3,9 @@
 //! computes is [`super::compute`]'s business.
 
 use super::compute::{self, Operation, Plan, Reason, Setup};
-use super::engine::{Engine, Packet, Queue};
+use super::engine::Engine;
 use super::error::ErrorBit;
+use super::queue::{Packet, Queue};
 use super::write::WriteData;
 use crate::arch::regs::M2sError;
 use crate::desc::{

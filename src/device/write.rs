@@ -3,10 +3,11 @@
 //! not issued before those are acknowledged (A7, A8). The data behind it waits in the FIFO, reads go
 //! on until that is full.
 
-use super::engine::{Ctx, Engine, EngineEvent, Needs, Queue, RegisterWrite};
+use super::engine::{Ctx, Engine, EngineEvent, RegisterWrite};
 use super::error::ErrorBit;
 use super::fabric::MAX_BURST_BYTES;
 use super::faults::{FaultKind, Site};
+use super::queue::{Needs, Queue};
 use super::read::register_window;
 use super::stream::Destination;
 use crate::arch::EventBlock;

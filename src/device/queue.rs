@@ -1,0 +1,194 @@
+//! A queue and its packets, the limits that the registers set, and what the stations wait for.
+
+use super::arbiter::Mode;
+use super::completion_ring::CompletionRing;
+use super::compute;
+use super::lane::Lane;
+use super::rate_limit::{RateLimit, TokenBucket};
+use super::ring::Ring;
+use super::stream::Computation;
+use super::write::{RxCursor, WriteBurst};
+use crate::desc::PacketTracker;
+use crate::sim::Instant;
+use crate::units::Addr;
+use std::collections::VecDeque;
+/// A packet between its first read and its completion.
+pub(super) struct Packet {
+    pub tx_descs: u32,
+    pub rx_descs: u32,
+    /// Bytes written to each of them, if the queue has a completion ring.
+    pub rx_written: Vec<u32>,
+    /// Resets of the rings seen when the packet began.
+    pub epochs: [u32; 2],
+    /// Suspends the queue until it is complete.
+    pub dmb: bool,
+    /// Holds back later packets' writes.
+    pub write_barrier: bool,
+    /// Whether a Tx, or an Rx, descriptor asks for an interrupt on completion.
+    pub interrupt: [bool; 2],
+    /// Bytes not yet issued as writes.
+    pub to_write: u32,
+    /// Writes issued and not yet visible.
+    pub invisible: u32,
+    /// An embedded semaphore update of its Rx descriptor is not yet issued.
+    pub update_due: bool,
+    /// When the last of its visible writes is acknowledged; its start until there is one.
+    pub acknowledged_at: Instant,
+    /// What is computed of its data; nothing for a plain copy.
+    pub computation: Option<Box<Computation>>,
+}
+
+/// One queue: a Tx ring, an Rx ring, and the packets between them.
+pub(super) struct Queue {
+    /// M2S, then S2M.
+    pub rings: [Ring; 2],
+    pub lane: Lane,
+    /// Whole packets in the Tx prefetch FIFO.
+    pub whole_packets: u32,
+    /// Follows the packet whose descriptors are arriving, and its bytes so far.
+    pub tracker: PacketTracker,
+    pub arriving_bytes: u64,
+    /// Packets in flight, oldest first.
+    pub packets: VecDeque<Packet>,
+    /// How many of them, from the front, have issued all their writes.
+    pub written: usize,
+    /// Packets completed before the first in `packets`.
+    pub completed: u64,
+    /// The Rx descriptor being filled.
+    pub rx: Option<RxCursor>,
+    /// The cell that the embedded update of a filled Rx descriptor increments next.
+    pub update: Option<Addr>,
+    /// Writes not yet acknowledged, oldest first, and the number of the oldest.
+    pub writes: VecDeque<WriteBurst>,
+    pub first_write: u64,
+    /// No write is issued before all writes below this number are acknowledged.
+    pub fence: u64,
+    /// The same for every queue of the engine; empty unless SOW has engine scope.
+    pub engine_fence: Vec<u64>,
+    /// For each channel, when this queue's last write there becomes visible (A3).
+    pub visible_floor: Vec<Instant>,
+    /// Suspended on a DMB.
+    pub suspended: bool,
+    /// Never scheduled again: an injected fault.
+    pub stuck: bool,
+    /// Since which cycle data waits for an Rx descriptor that nobody has announced, and whether the
+    /// acknowledge timeout of M2S and S2M has been reported.
+    pub starved: Option<(u64, [bool; 2])>,
+    /// From the registers: what is switched on.
+    pub prefetch_on: [bool; 2],
+    pub stream_on: [bool; 2],
+    pub dmb_masked: bool,
+    /// From the registers: whether a fetch may be shorter than the prefetch rules say.
+    pub allow_small: [bool; 2],
+    /// From the registers: descriptors of the FIFO this queue may hold.
+    pub fifo_depth: [usize; 2],
+    /// Packets completed, as the register counts them.
+    pub packet_count: u32,
+    /// Completion rings of M2S and S2M.
+    pub completions: [CompletionRing; 2],
+    /// From the registers: the queue's rate limiter, and its tokens.
+    pub rate_limit: RateLimit,
+    pub tokens: TokenBucket,
+    /// What its stream processor keeps from packet to packet.
+    pub stream: compute::QueueState,
+}
+
+impl Queue {
+    pub fn new() -> Queue {
+        Queue {
+            rings: Default::default(),
+            lane: Lane::default(),
+            whole_packets: 0,
+            tracker: PacketTracker::new(0),
+            arriving_bytes: 0,
+            packets: VecDeque::new(),
+            written: 0,
+            completed: 0,
+            rx: None,
+            update: None,
+            writes: VecDeque::new(),
+            first_write: 0,
+            fence: 0,
+            engine_fence: Vec::new(),
+            visible_floor: Vec::new(),
+            suspended: false,
+            stuck: false,
+            starved: None,
+            prefetch_on: [false; 2],
+            stream_on: [false; 2],
+            dmb_masked: true,
+            allow_small: [false; 2],
+            fifo_depth: [0; 2],
+            packet_count: 0,
+            completions: Default::default(),
+            rate_limit: RateLimit::default(),
+            tokens: TokenBucket::default(),
+            stream: compute::QueueState::default(),
+        }
+    }
+
+    /// Number of the next write burst.
+    pub fn next_write(&self) -> u64 {
+        self.first_write + self.writes.len() as u64
+    }
+}
+
+/// Engine-wide limits, from the registers.
+#[derive(Default)]
+pub(super) struct Limits {
+    pub data_reads: usize,
+    pub descriptor_reads: [usize; 2],
+    pub writes: usize,
+    pub fifo_bytes: u64,
+    pub packet_bytes: u64,
+    /// Whether a length of 0 means 65536; if not, it is an error (C).
+    pub encode_64k: bool,
+    /// M2S starts no packet, S2M takes no Rx descriptor.
+    pub stream_disabled: [bool; 2],
+    /// The half fetches no descriptor.
+    pub prefetch_stopped: [bool; 2],
+    pub packet_descriptors: u32,
+    /// Packets in flight.
+    pub packets: usize,
+    /// Bytes of a data burst of M2S and S2M, a power of two.
+    pub burst_bytes: [u32; 2],
+    /// Descriptors of a fetch of M2S and S2M: at most; at least once the queue's FIFO holds
+    /// `prefetch_threshold` descriptors; at least below that.
+    pub fetch_most: [u64; 2],
+    pub fetch_least_above: [u64; 2],
+    pub fetch_least_below: [u64; 2],
+    pub prefetch_threshold: [usize; 2],
+    /// How the queues share the stream, and the stream's own rate limiter.
+    pub arbitration: Mode,
+    pub stream_rate_limit: RateLimit,
+    /// A packet costs a rate limiter one token.
+    pub rate_limit_packets: bool,
+    /// Cycles after which a packet whose data finds no Rx descriptor is an error of M2S and S2M;
+    /// 0 for never.
+    pub ack_timeout: [u64; 2],
+    /// Cycles after which an AXI access that is not answered is an error; 0 for never.
+    pub axi_timeout: u64,
+}
+
+/// What the stations wait for at the end of a wake-up.
+#[derive(Default)]
+pub(super) struct Needs {
+    /// A cycle at which one of them can act.
+    pub cycle: Option<u64>,
+    /// An instant at which something fetched arrives.
+    pub at: Option<Instant>,
+    /// The oldest read's data.
+    pub read: bool,
+    /// The oldest write's acknowledge of some queue.
+    pub ack: bool,
+}
+
+impl Needs {
+    pub fn cycle(&mut self, cycle: u64) {
+        self.cycle = Some(self.cycle.map_or(cycle, |other| other.min(cycle)));
+    }
+
+    pub fn at(&mut self, at: Instant) {
+        self.at = Some(self.at.map_or(at, |other| other.min(at)));
+    }
+}
