@@ -1,6 +1,6 @@
 //! The axiomatic model: executions as partial orders.
 //!
-//! An execution is an order of [`events`] that contains what the axioms demand ([`relations`]) and says
+//! An execution is an order of `events` that contains what the axioms demand (`relations`) and says
 //! of any two accesses to the same atom, one of them a write, which came first. Memory being multi-copy
 //! atomic, such an order fixes every value. The checker enumerates all that have no cycle and in which
 //! every wait is satisfied. It shares with the explorer the program and how packets are cut into bursts,

@@ -1,7 +1,7 @@
 //! The explorer: every execution that the axioms allow, at burst granularity.
 //!
-//! A depth-first search over the states of a [`machine`], each visited once, with only those actions
-//! tried in a state that [`reduce`] leaves. A search that was cut short says so: it proves nothing about
+//! A depth-first search over the states of a `machine`, each visited once, with only those actions
+//! tried in a state that `reduce` leaves. A search that was cut short says so: it proves nothing about
 //! what it has not found.
 
 mod independence;
