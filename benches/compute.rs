@@ -99,13 +99,7 @@ fn cast(c: &mut Criterion) {
         (Bfloat16, Fp8E4),
         (Fp8E4, Bfloat16),
     ] {
-        let reduction = Reduction {
-            in_dtype,
-            acc_dtype: Fp32,
-            out_dtype,
-            fp8: Fp8::DEFAULT,
-            fold: Fold::Add { sources: 1 },
-        };
+        let reduction = Reduction::cast(in_dtype, out_dtype, Fp8::DEFAULT);
         let dtypes = [in_dtype, out_dtype].map(DType::name).join(" ");
         let mut out = vec![0; reduction.result_bytes(sources.len())];
         group.bench_function(dtypes, |b| {

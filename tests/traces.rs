@@ -65,6 +65,12 @@ fn the_scenarios_promised_are_there() {
         "io-refill",
         "seeded-reduce",
         "driver",
+        "all-reduce",
+        "scaled-reduce",
+        "cast-fp8",
+        "k-cache",
+        "crc-copy",
+        "crc-caught",
     ] {
         assert!(names.contains(name), "{name}");
     }

@@ -57,7 +57,7 @@ pub use op::{
 pub use packet::{Packet, PacketFault, PacketTracker, Packets, Tracked, packets};
 pub use reduce_packet::{
     CCE_GRANULE_BYTES, CceConstant, CceError, CceInfo, CcePacket, KbinOp, MAX_CCE_SOURCES,
-    build_cce_packet, same_cce_class,
+    build_cce_packet, is_cast, same_cce_class,
 };
 pub use template::{TemplatePtr, TemplatePtrError};
 pub use transpose::{

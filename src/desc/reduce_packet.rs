@@ -236,6 +236,12 @@ pub const fn same_cce_class(a: DType, b: DType) -> bool {
     wide(a) == wide(b)
 }
 
+/// Whether a packet is a cast: an ADD of one source computes nothing, so that the rules of reductions
+/// (classes of types, sizes) do not hold for it. Modelled (C).
+pub const fn is_cast(op: CceType, sources: usize) -> bool {
+    matches!(op, CceType::Add) && sources == 1
+}
+
 /// Builds a reduction. The descriptors' ring id is `ring`, meta descriptors included: it is what the
 /// sources call their index.
 ///
@@ -306,13 +312,17 @@ impl<'p> Builder<'p> {
             Self::check_fma(packet)?;
         }
         let (in_dtype, out_dtype) = (packet.in_dtype, packet.out_dtype);
-        let sized = |dtype: DType| dtype.reduce_bytes().ok_or(CceError::Unsized(dtype));
-        let (in_size, out_size) = (sized(in_dtype)?, sized(out_dtype)?);
-        if !same_cce_class(in_dtype, out_dtype) {
-            return Err(CceError::Class {
-                in_dtype,
-                out_dtype,
-            });
+        let cast = is_cast(op, sources);
+        if !cast {
+            for dtype in [in_dtype, out_dtype] {
+                dtype.reduce_bytes().ok_or(CceError::Unsized(dtype))?;
+            }
+            if !same_cce_class(in_dtype, out_dtype) {
+                return Err(CceError::Class {
+                    in_dtype,
+                    out_dtype,
+                });
+            }
         }
         let (elements, limit) = (packet.elements, arch.spec().limits.cce_elements_per_packet);
         if !(1..=limit).contains(&elements) {
@@ -322,8 +332,8 @@ impl<'p> Builder<'p> {
                 limit,
             });
         }
-        let source_bytes = elements * in_size;
-        if !u64::from(source_bytes).is_multiple_of(CCE_GRANULE_BYTES) {
+        let source_bytes = elements * in_dtype.bytes();
+        if !cast && !u64::from(source_bytes).is_multiple_of(CCE_GRANULE_BYTES) {
             return Err(CceError::Granule(source_bytes.into()));
         }
         let metas = usize::from(packet.seed.is_some())
@@ -338,7 +348,7 @@ impl<'p> Builder<'p> {
             ring,
             types: Self::types(op, packet),
             source_bytes,
-            out_bytes: elements * out_size,
+            out_bytes: elements * out_dtype.bytes(),
         })
     }
 
@@ -657,7 +667,7 @@ mod tests {
 
     #[test]
     fn sizes() {
-        let (sources, destinations) = ([A], [OUT]);
+        let (sources, destinations) = ([A, B], [OUT]);
         let size = |arch, elements, dtype| {
             build(
                 arch,
@@ -692,7 +702,7 @@ mod tests {
 
     #[test]
     fn types_of_one_class() {
-        let (sources, destinations) = ([A], [OUT]);
+        let (sources, destinations) = ([A, B], [OUT]);
         for in_dtype in DType::all().filter(|dtype| *dtype != DType::Fp32r) {
             for out_dtype in DType::all().filter(|dtype| *dtype != DType::Fp32r) {
                 let mut packet = CcePacket::new(&sources, &destinations, 32, in_dtype);
@@ -710,6 +720,24 @@ mod tests {
                 .to_string(),
             "in dtype fp32 and out dtype bfloat16: both must be of int32, uint32, fp32, fp32r, or neither"
         );
+    }
+
+    #[test]
+    fn casts_go_between_all_types() {
+        let (source, destinations) = ([A], [OUT]);
+        for in_dtype in DType::all() {
+            for out_dtype in DType::all().filter(|out| *out != in_dtype) {
+                let mut packet = CcePacket::new(&source, &destinations, 3, in_dtype);
+                packet.out_dtype = out_dtype;
+                let built = build(Arch::V2, CceType::Add, &packet).unwrap();
+                assert_eq!(built.tx_bytes(), 3 * u64::from(in_dtype.bytes()));
+                assert_eq!(built.rx_bytes(), 3 * u64::from(out_dtype.bytes()));
+            }
+        }
+        let mut packet = CcePacket::new(&source, &destinations, 3, DType::Fp32);
+        packet.out_dtype = DType::Bfloat16;
+        let refused = build(Arch::V2, CceType::Min, &packet);
+        assert!(matches!(refused, Err(CceError::Class { .. })));
     }
 
     #[test]

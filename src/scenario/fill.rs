@@ -2,6 +2,8 @@
 
 use super::diag::{At, Reported};
 use super::reader::{FromValue, Reader, Value, integer};
+use crate::desc::DType;
+use crate::device::compute::{Fp8, Reduction};
 use crate::sim::stream;
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
@@ -67,10 +69,32 @@ impl FromValue for Affirmed {
     }
 }
 
-const DTYPES: &[&str] = &["u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64", "f32"];
+const DTYPES: &[&str] = &[
+    "u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64", "f32", "bfloat16", "fp16", "fp8_e3",
+    "fp8_e4", "fp8_e5",
+];
+
+/// The device's type of a short float, by its name there.
+fn short_float(dtype: &str) -> Option<DType> {
+    let mut short = [
+        DType::Bfloat16,
+        DType::Fp16,
+        DType::Fp8E3,
+        DType::Fp8E4,
+        DType::Fp8E5,
+    ]
+    .into_iter();
+    short.find(|short| short.name() == dtype)
+}
 
 /// One number of a typed array, in little-endian bytes.
 fn element(dtype: &str, raw: &DeValue<'_>) -> Result<Vec<u8>, String> {
+    if let Some(short) = short_float(dtype) {
+        let wide = element("f32", raw).map_err(|message| message.replace("f32", dtype))?;
+        let mut bytes = vec![0; short.bytes() as usize];
+        Reduction::cast(DType::Fp32, short, Fp8::DEFAULT).run(&wide, None, &mut bytes);
+        return Ok(bytes);
+    }
     Ok(match (dtype, raw) {
         ("f32", DeValue::Float(number)) => {
             let number: f32 = number
@@ -392,7 +416,12 @@ mod tests {
         assert_eq!(element("f32", "1.5"), Ok(vec![0, 0, 0xc0, 0x3f]));
         assert_eq!(element("f32", "-2"), Ok(vec![0, 0, 0, 0xc0]));
         assert_eq!(element("u64", "18446744073709551615"), Ok(vec![255; 8]));
+        assert_eq!(element("bfloat16", "-2.5"), Ok(vec![0x20, 0xc0]));
+        assert_eq!(element("fp16", "1"), Ok(vec![0x00, 0x3c]));
+        assert_eq!(element("fp8_e4", "0.1"), Ok(vec![0x1d]));
+        assert_eq!(element("fp8_e5", "inf"), Ok(vec![0x7c]));
         for (dtype, text) in [
+            ("fp8_e3", "true"),
             ("u8", "256"),
             ("i8", "128"),
             ("u32", "-1"),

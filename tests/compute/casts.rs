@@ -1,10 +1,10 @@
 //! Conversions between data types, against NumPy and ml_dtypes: all codes of every type of up to 16
 //! bits, and what is around every rounding boundary.
 
-use crate::vectors::{assert_elements, cast, dtype, reduce, sections};
+use crate::vectors::{assert_elements, dtype, reduce, sections};
 use std::collections::BTreeMap;
 use udma_sim::desc::DType;
-use udma_sim::device::compute::{Fp8, Overflow};
+use udma_sim::device::compute::{Fp8, Overflow, Reduction};
 
 const SHORT: [&str; 6] = [
     "bfloat16",
@@ -25,7 +25,7 @@ fn check(sections: &BTreeMap<String, Vec<u8>>, from: &str, to: &str, input: &[u8
         ocp_e4m3: a.ocp_e4m3 || b.ocp_e4m3,
         overflow: Overflow::Special,
     };
-    let got = reduce(&cast(from_dtype, to_dtype, fp8), input);
+    let got = reduce(&Reduction::cast(from_dtype, to_dtype, fp8), input);
     let what = format!("{from} to {to}");
     let size = to_dtype.bytes() as usize;
     assert_elements(&what, size, input, &got, &sections[expected]);
@@ -119,10 +119,10 @@ fn a_code_survives_the_way_through_fp32() {
     for name in SHORT {
         let (dtype, fp8) = dtype(name);
         let codes = all_codes(dtype);
-        let got = reduce(&cast(dtype, dtype, fp8), &codes);
+        let got = reduce(&Reduction::cast(dtype, dtype, fp8), &codes);
         let size = dtype.bytes() as usize;
         for (code, got) in codes.chunks(size).zip(got.chunks(size)) {
-            let wide = reduce(&cast(dtype, DType::Fp32, fp8), code);
+            let wide = reduce(&Reduction::cast(dtype, DType::Fp32, fp8), code);
             let value = f32::from_le_bytes(wide.try_into().unwrap());
             assert!(value.is_nan() || code == got, "{name} {code:02x?}");
         }
@@ -139,7 +139,7 @@ fn half_agrees_with_the_crate_of_that_name() {
         ),
         (DType::Bfloat16, |code| half::bf16::from_bits(code).to_f32()),
     ] {
-        let got = reduce(&cast(dtype, DType::Fp32, Fp8::DEFAULT), &codes);
+        let got = reduce(&Reduction::cast(dtype, DType::Fp32, Fp8::DEFAULT), &codes);
         for (code, got) in (0..=u16::MAX).zip(got.chunks(4)) {
             let got = f32::from_le_bytes(got.try_into().unwrap());
             let expected = widen(code);
@@ -155,15 +155,24 @@ fn half_agrees_with_the_crate_of_that_name() {
 #[test]
 fn fp32r_has_the_values_of_fp32() {
     let codes = all_codes(DType::Fp16);
-    let wide = reduce(&cast(DType::Fp16, DType::Fp32, Fp8::DEFAULT), &codes);
+    let wide = reduce(
+        &Reduction::cast(DType::Fp16, DType::Fp32, Fp8::DEFAULT),
+        &codes,
+    );
     for (from, to) in [(DType::Fp32, DType::Fp32r), (DType::Fp32r, DType::Fp32)] {
-        assert_eq!(reduce(&cast(from, to, Fp8::DEFAULT), &wide), wide);
+        assert_eq!(
+            reduce(&Reduction::cast(from, to, Fp8::DEFAULT), &wide),
+            wide
+        );
     }
 }
 
 /// What becomes of one fp32.
 fn to_fp8(dtype: DType, fp8: Fp8, value: f32) -> u8 {
-    reduce(&cast(DType::Fp32, dtype, fp8), &value.to_le_bytes())[0]
+    reduce(
+        &Reduction::cast(DType::Fp32, dtype, fp8),
+        &value.to_le_bytes(),
+    )[0]
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Reductions against NumPy, and against a scalar loop written for clarity.
 
-use crate::vectors::{assert_elements, cast, dtype, reduce, sections};
+use crate::vectors::{assert_elements, dtype, reduce, sections};
 use proptest::prelude::*;
 use udma_sim::desc::DType;
 use udma_sim::device::compute::{Constant, Extreme, Fma, Fold, Fp8, Operand, Overflow, Reduction};
@@ -50,7 +50,7 @@ fn reductions_agree_with_numpy() {
 
 /// One element through a cast.
 fn convert(from: DType, to: DType, fp8: Fp8, element: &[u8]) -> Vec<u8> {
-    reduce(&cast(from, to, fp8), element)
+    reduce(&Reduction::cast(from, to, fp8), element)
 }
 
 fn to_f32(dtype: DType, fp8: Fp8, element: &[u8]) -> f32 {

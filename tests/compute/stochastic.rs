@@ -3,7 +3,7 @@
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 use udma_sim::desc::DType;
-use udma_sim::device::compute::{Fold, Fp8, Reduction};
+use udma_sim::device::compute::{Fp8, Reduction};
 use udma_sim::sim::stream;
 
 /// Draws of one experiment.
@@ -12,26 +12,16 @@ const DRAWS: usize = 100_000;
 /// fixed.
 const SIGMAS: f64 = 4.0;
 
-fn cast(from: DType, to: DType) -> Reduction {
-    Reduction {
-        in_dtype: from,
-        acc_dtype: DType::Fp32,
-        out_dtype: to,
-        fp8: Fp8::DEFAULT,
-        fold: Fold::Add { sources: 1 },
-    }
-}
-
 /// Rounds fp32 values to a type and back.
 fn round(values: &[f32], to: DType, random: Option<&mut ChaCha8Rng>) -> Vec<f64> {
     let bytes: Vec<u8> = values
         .iter()
         .flat_map(|value| value.to_le_bytes())
         .collect();
-    let narrow = cast(DType::Fp32, to);
+    let narrow = Reduction::cast(DType::Fp32, to, Fp8::DEFAULT);
     let mut codes = vec![0; narrow.result_bytes(bytes.len())];
     narrow.run(&bytes, random, &mut codes);
-    let wide = cast(to, DType::Fp32);
+    let wide = Reduction::cast(to, DType::Fp32, Fp8::DEFAULT);
     let mut back = vec![0; wide.result_bytes(codes.len())];
     wide.run(&codes, None, &mut back);
     back.chunks(4)

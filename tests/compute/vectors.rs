@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 use udma_sim::desc::DType;
-use udma_sim::device::compute::{Fold, Fp8, Overflow, Reduction};
+use udma_sim::device::compute::{Fp8, Overflow, Reduction};
 
 /// The elements of every section, as bytes in memory order.
 pub fn sections(file: &str) -> BTreeMap<String, Vec<u8>> {
@@ -50,17 +50,6 @@ pub fn reduce(reduction: &Reduction, sources: &[u8]) -> Vec<u8> {
     let mut result = vec![0xa5; reduction.result_bytes(sources.len())];
     reduction.run(sources, None, &mut result);
     result
-}
-
-/// A cast: a reduction of one source through fp32.
-pub fn cast(from: DType, to: DType, fp8: Fp8) -> Reduction {
-    Reduction {
-        in_dtype: from,
-        acc_dtype: DType::Fp32,
-        out_dtype: to,
-        fp8,
-        fold: Fold::Add { sources: 1 },
-    }
 }
 
 /// Panics at the first element that differs.

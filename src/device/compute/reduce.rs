@@ -118,6 +118,17 @@ pub struct Reduction {
 }
 
 impl Reduction {
+    /// A cast: a reduction of one source, through fp32.
+    pub fn cast(from: DType, to: DType, fp8: Fp8) -> Reduction {
+        Reduction {
+            in_dtype: from,
+            acc_dtype: DType::Fp32,
+            out_dtype: to,
+            fp8,
+            fold: Fold::Add { sources: 1 },
+        }
+    }
+
     /// How many sources there are.
     pub fn source_count(&self) -> usize {
         match &self.fold {

@@ -6,7 +6,7 @@ use super::{Operation, Packet, Reduce, Setup, bytes_of, refuse};
 use crate::arch::ArchSpec;
 use crate::desc::{
     AddWord, CCE_GRANULE_BYTES, CceType, ComputeMetaWord, DType, FmaSelector, MAX_CCE_SOURCES,
-    MetaCtrl, MetaOp, OpWord, OperandWord, TxMetaDesc, same_cce_class,
+    MetaCtrl, MetaOp, OpWord, OperandWord, TxMetaDesc, is_cast, same_cce_class,
 };
 use crate::device::compute::reduce::{Constant, Extreme, Fma, Fold, Operand, Reduction};
 use crate::device::compute::refusal::{Reason, Refusal};
@@ -283,7 +283,7 @@ impl Types {
             acc_dtype: need(acc_dtype, "accumulation")?,
             out_dtype: need(out_dtype, "out")?,
         };
-        if is_cast(word, sources) {
+        if matches!(word, OpWord::Add(_)) && is_cast(CceType::Add, sources.starts.len()) {
             types.promote(packet);
             return Ok(types);
         }
@@ -310,11 +310,6 @@ impl Types {
                 (DType::Uint16, DType::Uint16, DType::Uint16);
         }
     }
-}
-
-/// An ADD of one source computes nothing: the rules of reductions do not hold for it. Modelled (C).
-fn is_cast(word: OpWord, sources: &Sources) -> bool {
-    matches!(word, OpWord::Add(_)) && sources.starts.len() == 1
 }
 
 fn check_elements(
