@@ -85,7 +85,9 @@ pub struct EngineConfig {
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs, reason = "documented key by key in the config files")]
 pub struct ComputeConfig {
-    pub cce_beat_cycles: u32,
+    pub cce_percent: u32,
+    pub transpose_percent: u32,
+    pub transpose_state_buffer_percent: u32,
     pub fp8_e4: E4m3Flavour,
     pub fp8_overflow: Fp8Overflow,
 }
@@ -340,12 +342,21 @@ impl Config {
             check(cycles <= 1_000_000, key, &cycles, "must be at most 1000000")?;
         }
         let compute = &values.compute;
-        check(
-            (1..=1000).contains(&compute.cce_beat_cycles),
-            "compute.cce_beat_cycles",
-            &compute.cce_beat_cycles,
-            "must be 1 to 1000",
-        )?;
+        for (key, percent) in [
+            ("compute.cce_percent", compute.cce_percent),
+            ("compute.transpose_percent", compute.transpose_percent),
+            (
+                "compute.transpose_state_buffer_percent",
+                compute.transpose_state_buffer_percent,
+            ),
+        ] {
+            check(
+                (1..=100).contains(&percent),
+                key,
+                &percent,
+                "must be 1 to 100",
+            )?;
+        }
         let fp8_control = values.arch.spec().caps.fp8_control;
         for (key, value, fixed) in [
             ("compute.fp8_e4", "ocp", compute.fp8_e4 == E4m3Flavour::Ieee),

@@ -7,6 +7,7 @@ use common::{Program, Rig, config, pattern};
 use proptest::prelude::*;
 use udma_sim::arch::regs::{Direction, M2sError, QueueSwCtrl, S2mError, UdmaState, global, queue};
 use udma_sim::arch::{Arch, EngineId, EventBlock};
+use udma_sim::config::Config;
 use udma_sim::desc::{
     BarrierMode, Buffer, BuiltPacket, CceInfo, CcePacket, CceType, DType, Descriptor, Permutation,
     RingId, TRANSPOSE_FLUSH_OFFSET, TransposeDims, TransposePacket, build_cce_packet,
@@ -548,6 +549,39 @@ fn a_dropped_write_leaves_no_packet_behind() {
     assert_eq!(rig.system.counters().dmb, 1);
 }
 
+#[test]
+fn v4_has_a_control_of_fp8() {
+    let values = fp32(&[1.0, 300.0, 1000.0, f32::INFINITY]);
+    let cast = |config: Config| {
+        let mut rig = Rig::with(config, 0);
+        rig.poke(SRC, &values);
+        let mut program = Program::default();
+        program.raw(&[[16, 0x020a_ea80, SRC as u32, 0]], &[(DST, 4)]);
+        rig.start(0, 0, &program);
+        rig.idle();
+        rig.peek(DST, 4)
+    };
+    let ocp = ("fp8_e4 = \"ieee\"", "fp8_e4 = \"ocp\"");
+    let saturate = ("fp8_overflow = \"special\"", "fp8_overflow = \"saturate\"");
+    for (edits, codes) in [
+        (&[][..], [0x38, 0x78, 0x78, 0x78]),
+        (&[ocp], [0x38, 0x79, 0x7f, 0x7f]),
+        (&[saturate], [0x38, 0x77, 0x77, 0x77]),
+        (&[ocp, saturate], [0x38, 0x79, 0x7e, 0x7e]),
+    ] {
+        assert_eq!(cast(config(Arch::V4, edits)), codes, "{edits:?}");
+    }
+    for edit in [ocp, saturate] {
+        let base = Config::builtin("cayman").unwrap().unwrap();
+        let text = base.source.replacen(edit.0, edit.1, 1);
+        let refused = Config::parse("edited", &text).unwrap_err().to_string();
+        assert!(
+            refused.ends_with("this generation has no control for it"),
+            "{refused}"
+        );
+    }
+}
+
 /// Cycles from doorbell to idle of `packets` packets on one queue.
 fn cycles(arch: Arch, program: &Program) -> u64 {
     let mut rig = Rig::new(arch);
@@ -574,6 +608,30 @@ fn collective_compute_runs_at_half_the_speed_of_copies() {
         }
         let ratio = cycles(arch, &copies) as f64 / cycles(arch, &sums) as f64;
         assert!((0.48..0.53).contains(&ratio), "{arch}: {ratio}");
+    }
+}
+
+#[test]
+fn transposes_run_at_the_speed_the_vendor_gives() {
+    for (arch, source_core, low, high) in [
+        (Arch::V3, None, 0.88, 0.92),
+        (Arch::V3, Some(1), 0.48, 0.52),
+        (Arch::V4, None, 0.88, 0.92),
+    ] {
+        let (mut transposes, mut copies) = (Program::default(), Program::default());
+        let tpb = &arch.spec().map.tpb;
+        for n in 0..100 {
+            let partition = n << 18;
+            let source =
+                source_core.map_or(0x100_0000 + n * 4096, |core: usize| tpb[core].0 + partition);
+            transposes.packet(transpose(arch, source, Addr(tpb[0].0 + n * 32), 128));
+            copies.copy(arch, source, tpb[0].0 + partition, 4096, BarrierMode::None);
+        }
+        let ratio = cycles(arch, &copies) as f64 / cycles(arch, &transposes) as f64;
+        assert!(
+            (low..high).contains(&ratio),
+            "{arch} {source_core:?}: {ratio}"
+        );
     }
 }
 

@@ -1,7 +1,7 @@
 //! One UDMA engine: its registers, its queues, and the clock that moves its stations.
 
 use super::arbiter::{Arbiter, Share};
-use super::compute::{Fp8, Reason};
+use super::compute::Reason;
 use super::counters::Counters;
 use super::error::{DeviceError, ErrorBit};
 use super::fabric::{BEAT_BYTES, Fabric};
@@ -16,7 +16,7 @@ use super::registers::Registers;
 use super::write::Writer;
 use crate::arch::regs::{Direction, UdmaState, global};
 use crate::arch::{ArchSpec, EngineId};
-use crate::config::{Config, EngineConfig, SowScope};
+use crate::config::{ComputeConfig, Config, EngineConfig, SowScope};
 use crate::desc::Descriptor;
 use crate::memory::{Effects, PhysicalMemory};
 use crate::sim::{Clock, EventClass, Instant};
@@ -121,8 +121,7 @@ pub struct Engine {
     pub(super) spec: &'static ArchSpec,
     pub(super) timing: EngineConfig,
     pub(super) sow_scope: SowScope,
-    pub(super) fp8: Fp8,
-    pub(super) cce_beat_cycles: u32,
+    pub(super) compute: ComputeConfig,
     pub(super) registers: Registers,
     pub(super) limits: Limits,
     pub(super) states: [UdmaState; 2],
@@ -164,8 +163,7 @@ impl Engine {
             spec,
             timing: config.values.engine.clone(),
             sow_scope: config.values.ordering.sow_scope,
-            fp8: Fp8::from(&config.values.compute),
-            cce_beat_cycles: config.values.compute.cce_beat_cycles,
+            compute: config.values.compute.clone(),
             registers: Registers::new(spec),
             limits: Limits::default(),
             states: [UdmaState::Idle; 2],

@@ -4,14 +4,14 @@
 //! Bursts are sampled whenever their target gets to them (A5); their data enters the stream in the
 //! order they were issued (A2).
 
-use super::compute::{Operation, Refusal, is_plain_copy};
+use super::compute::{Refusal, is_plain_copy};
 use super::engine::{Ctx, Engine, EngineEvent, RegisterRead};
 use super::error::ErrorBit;
 use super::fabric::MAX_BURST_BYTES;
 use super::faults::{FaultKind, Site};
 use super::queue::{Needs, Packet, Queue};
 use super::queue_set::QueueSet;
-use super::stream::Computation;
+use super::stream::{Computation, Pace};
 use crate::arch::EngineId;
 use crate::arch::regs::{Direction, M2sError, UdmaState};
 use crate::desc::{Descriptor, TxDesc};
@@ -65,8 +65,8 @@ pub(super) struct Reader {
     offset: u32,
     /// Where the next burst goes if the packet is a compute packet.
     computed: Option<(u64, u32)>,
-    /// UDMA cycles for each of its beats.
-    beat_cycles: u32,
+    /// How fast its sources are read.
+    pace: Pace,
     /// Queues with a whole packet in their Tx FIFO.
     pub schedulable: QueueSet,
     /// First cycle at which the next burst can be issued.
@@ -160,7 +160,7 @@ impl Engine {
             ready_at: None,
         });
         self.reader.offset += len;
-        self.reader.next_cycle = cycle + u64::from(beats * self.reader.beat_cycles);
+        self.reader.next_cycle = cycle + self.reader.pace.cycles(beats, route.place());
         if len == left {
             self.reader.sources.pop_front();
             self.reader.offset = 0;
@@ -280,7 +280,7 @@ impl Engine {
         self.reader.sources.clear();
         self.reader.offset = 0;
         self.reader.computed = None;
-        self.reader.beat_cycles = 1;
+        self.reader.pace = Pace::default();
         while let Some(prefetched) = queue.rings[Direction::M2s as usize].fifo.pop_front() {
             let tx = TxDesc::from(prefetched.desc);
             packet.tx_descs += 1;
@@ -347,9 +347,7 @@ impl Engine {
         self.reader
             .sources
             .retain(|source| !source.desc.len_ctrl().meta());
-        if let Operation::Reduce(_) = plan.operation {
-            self.reader.beat_cycles = self.cce_beat_cycles;
-        }
+        self.reader.pace = Pace::of(&plan.operation, &self.compute);
         let queue = &self.queues[q];
         self.reader.computed = Some((queue.completed + queue.packets.len() as u64, 0));
         // A packet's result is at most as long as its longest packet, which is less than 2^20 bytes.

@@ -2,16 +2,18 @@
 //! stream order, computes when the last has arrived, and holds the result until it is written. What it
 //! computes is [`super::compute`]'s business.
 
-use super::compute::{self, Operation, Plan, Reason, Setup};
+use super::compute::{self, Fp8, Operation, Plan, Reason, Setup};
 use super::engine::Engine;
 use super::error::ErrorBit;
 use super::queue::{Packet, Queue};
 use super::write::WriteData;
 use crate::arch::regs::M2sError;
+use crate::config::ComputeConfig;
 use crate::desc::{
     Descriptor, RxDesc, TRANSPOSE_FLUSH_OFFSET, TransposeError, TransposeTarget,
     check_transpose_place,
 };
+use crate::memory::{AccessReason, Place, Target};
 use crate::sim::Instant;
 use crate::units::Addr;
 
@@ -140,12 +142,68 @@ pub(super) enum Destination {
     Flush(Addr),
 }
 
+/// How fast a packet's sources are read: in percent of copy throughput.
+#[derive(Clone, Copy)]
+pub(super) struct Pace {
+    percent: u32,
+    /// The same for sources in a State Buffer.
+    state_buffer: u32,
+    /// What is left over of the cycles charged so far, in hundredths of a beat.
+    owed: u32,
+}
+
+impl Default for Pace {
+    fn default() -> Pace {
+        Pace::new(COPY_PERCENT, COPY_PERCENT)
+    }
+}
+
+/// Pace of a plain copy: a beat a cycle.
+const COPY_PERCENT: u32 = 100;
+
+impl Pace {
+    fn new(percent: u32, state_buffer: u32) -> Pace {
+        Pace {
+            percent,
+            state_buffer,
+            owed: 0,
+        }
+    }
+
+    /// The pace of an operation.
+    pub fn of(operation: &Operation, config: &ComputeConfig) -> Pace {
+        match operation {
+            Operation::Reduce(_) => Pace::new(config.cce_percent, config.cce_percent),
+            Operation::Transpose(_) => Pace::new(
+                config.transpose_percent,
+                config.transpose_state_buffer_percent,
+            ),
+            _ => Pace::default(),
+        }
+    }
+
+    /// Cycles that a burst of so many beats from `place` keeps the read path.
+    pub fn cycles(&mut self, beats: u32, place: Result<Place, AccessReason>) -> u64 {
+        let percent = match place.map(|place| place.target) {
+            Ok(Target::StateBuffer { .. }) => self.state_buffer,
+            _ => self.percent,
+        };
+        if percent == COPY_PERCENT {
+            return beats.into();
+        }
+        self.owed += beats * COPY_PERCENT;
+        let cycles = self.owed / percent;
+        self.owed %= percent;
+        cycles.into()
+    }
+}
+
 impl Engine {
     /// Plans the packet of these descriptors.
     pub(super) fn plan(&self, descs: &[Descriptor]) -> Result<Plan, compute::Refusal> {
         let setup = Setup {
             spec: self.spec,
-            fp8: self.fp8,
+            fp8: Fp8::from(&self.compute),
             packet_bytes: self.limits.packet_bytes,
         };
         compute::plan(descs, &setup)
