@@ -193,12 +193,19 @@ impl Engine {
     /// When something can retire next: the oldest packet of a queue, and, if somebody waits for
     /// acknowledges, the oldest write.
     pub(super) fn next_retirement(&self, acknowledges: bool) -> Option<Instant> {
-        let due = self.in_flight.iter().flat_map(|q| {
+        let mut next: Option<Instant> = None;
+        let mut consider = |due: Option<Instant>| {
+            if let Some(at) = due {
+                next = Some(next.map_or(at, |other| other.min(at)));
+            }
+        };
+        for q in self.in_flight.iter() {
             let queue = &self.queues[q];
-            let packet = queue.packets.front().and_then(Packet::complete_at);
-            let write = queue.writes.front().and_then(|write| write.acknowledged_at);
-            [packet, write.filter(|_| acknowledges)]
-        });
-        due.flatten().min()
+            consider(queue.packets.front().and_then(Packet::complete_at));
+            if acknowledges {
+                consider(queue.writes.front().and_then(|write| write.acknowledged_at));
+            }
+        }
+        next
     }
 }

@@ -144,8 +144,8 @@ pub struct Engine {
     pub(super) completions_in_flight: usize,
     /// Buffers of compute packets, to use again.
     pub(super) buffers: Vec<Vec<u8>>,
-    /// The wake-up that counts; one scheduled for another time is stale.
-    wake_at: Option<Instant>,
+    /// The wake-up that counts, and its cycle; one scheduled for another time is stale.
+    wake: Option<(Instant, u64)>,
     /// Whether the last wake-up ended waiting for a read or an acknowledge.
     waits: Needs,
     /// Faults to inject; nothing on a machine without any.
@@ -181,7 +181,7 @@ impl Engine {
             packets_in_flight: 0,
             completions_in_flight: 0,
             buffers: Vec::new(),
-            wake_at: None,
+            wake: None,
             waits: Needs::default(),
             faults: None,
             counters: Counters::default(),
@@ -252,11 +252,13 @@ impl Engine {
     /// [`Engine::answer_register_read`].
     pub fn handle(&mut self, event: EngineEvent, ctx: &mut Ctx) -> Option<RegisterRead> {
         match event {
-            EngineEvent::Wake if self.wake_at == Some(ctx.now) => {
-                self.wake_at = None;
-                self.work(ctx);
-            }
-            EngineEvent::Wake => {}
+            EngineEvent::Wake => match self.wake {
+                Some((at, cycle)) if at == ctx.now => {
+                    self.wake = None;
+                    self.work(cycle, ctx);
+                }
+                _ => return None,
+            },
             EngineEvent::Fetch { direction, queue } => self.fetched(direction, queue, ctx),
             EngineEvent::Read { burst } => {
                 let question = self.sample_read(burst, ctx);
@@ -274,11 +276,10 @@ impl Engine {
 
     /// One clock edge on which a station can act: back to front, so that what a station frees is
     /// there for the one before it.
-    fn work(&mut self, ctx: &mut Ctx) {
+    fn work(&mut self, cycle: u64, ctx: &mut Ctx) {
         if self.states.contains(&UdmaState::Abort) {
             return;
         }
-        let cycle = ctx.clock.cycle_at(ctx.now).0;
         let mut needs = Needs::default();
         self.retire(ctx);
         self.issue_write(cycle, &mut needs, ctx);
@@ -290,7 +291,7 @@ impl Engine {
             self.check_timeouts(cycle, &mut needs);
         }
         if let Some(cycle) = needs.cycle {
-            self.wake_by(ctx.clock.edge(Cycles(cycle)), ctx);
+            self.wake_at(ctx.clock.edge(Cycles(cycle)), cycle, ctx);
         }
         if let Some(at) = needs.at {
             self.wake_by(at, ctx);
@@ -308,9 +309,16 @@ impl Engine {
 
     /// Makes sure the engine works at the first clock edge at or after `at`.
     pub(super) fn wake_by(&mut self, at: Instant, ctx: &mut Ctx) {
-        let edge = ctx.clock.next_edge(at);
-        if self.wake_at.is_none_or(|wake| edge < wake) {
-            self.wake_at = Some(edge);
+        if self.wake.is_none_or(|(wake, _)| at < wake) {
+            let cycle = ctx.clock.cycle_from(at);
+            self.wake_at(ctx.clock.edge(cycle), cycle.0, ctx);
+        }
+    }
+
+    /// Makes sure the engine works at a clock edge, the one of `cycle`.
+    fn wake_at(&mut self, edge: Instant, cycle: u64, ctx: &mut Ctx) {
+        if self.wake.is_none_or(|(wake, _)| edge < wake) {
+            self.wake = Some((edge, cycle));
             ctx.out.events.push((edge, EngineEvent::Wake));
         }
     }

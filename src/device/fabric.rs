@@ -7,7 +7,7 @@
 
 use crate::arch::ArchSpec;
 use crate::config::{FabricConfig, TargetConfig};
-use crate::memory::{AccessReason, PhysicalMemory, Place, Target};
+use crate::memory::{AccessReason, Nearby, PhysicalMemory, Place, Target};
 use crate::sim::{Duration, Instant, stream};
 use crate::units::{Addr, BytesPerSecond};
 use rand::RngExt;
@@ -160,7 +160,18 @@ impl Fabric {
     /// Where an access goes. One that no memory answers goes where CSRs are: the error response
     /// comes back as fast (C).
     pub fn route(&self, memory: &PhysicalMemory, at: Addr, len: u64) -> Route {
-        let place = memory.resolve(at, len).map_err(|error| error.reason);
+        self.route_near(memory, at, len, &mut Nearby::default())
+    }
+
+    /// As [`Fabric::route`], looking first where the last access with the same `near` went.
+    pub fn route_near(
+        &self,
+        memory: &PhysicalMemory,
+        at: Addr,
+        len: u64,
+        near: &mut Nearby,
+    ) -> Route {
+        let place = (memory.resolve_near(at, len, near)).map_err(|error| error.reason);
         let (kind, timing, target, offset) = match place {
             Ok(place) => match place.target {
                 Target::Hbm { stack } => (Kind::Hbm, &self.hbm, u32::from(stack), place.offset),

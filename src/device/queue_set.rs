@@ -41,17 +41,21 @@ impl QueueSet {
     /// Its queues in round-robin order: those above `last` first, `last` itself at the end.
     pub fn after(self, last: usize) -> impl Iterator<Item = usize> {
         let low = self.0 & ((2u64 << last) - 1) as u32;
-        bits(self.0 & !low).chain(bits(low))
+        bits(self.0 & !low, low)
     }
 
     /// Its queues in ascending order.
     pub fn iter(self) -> impl Iterator<Item = usize> {
-        bits(self.0)
+        bits(self.0, 0)
     }
 }
 
-fn bits(mut set: u32) -> impl Iterator<Item = usize> {
+/// The bits of one set, then those of another.
+fn bits(mut set: u32, mut then: u32) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
+        if set == 0 {
+            set = std::mem::take(&mut then);
+        }
         let lowest = set.trailing_zeros() as usize;
         set &= set.wrapping_sub(1);
         (lowest < 32).then_some(lowest)

@@ -15,7 +15,7 @@ use super::stream::{Computation, Pace};
 use crate::arch::EngineId;
 use crate::arch::regs::{Direction, M2sError, UdmaState};
 use crate::desc::{Descriptor, TxDesc};
-use crate::memory::{AccessReason, PhysicalMemory, Place, Target};
+use crate::memory::{AccessReason, Nearby, PhysicalMemory, Place, Target};
 use crate::sim::{Duration, Instant};
 use crate::units::Addr;
 use std::collections::VecDeque;
@@ -76,6 +76,8 @@ pub(super) struct Reader {
     first_burst: u64,
     /// Bytes of the data FIFO in use, all queues.
     pub fifo_used: u64,
+    /// Where the last burst went.
+    near: Nearby,
 }
 
 impl Reader {
@@ -141,7 +143,8 @@ impl Engine {
         };
         self.reader.fifo_used += u64::from(len);
         let beats = Self::beats(len);
-        let route = ctx.fabric.route(ctx.memory, at, u64::from(len));
+        let near = &mut self.reader.near;
+        let route = ctx.fabric.route_near(ctx.memory, at, u64::from(len), near);
         let times = ctx.fabric.read(ctx.now, route, beats);
         let burst = self.reader.first_burst + self.reader.bursts.len() as u64;
         ctx.out

@@ -14,7 +14,7 @@ use crate::arch::EventBlock;
 use crate::arch::regs::{Direction, M2sError, S2mError, UdmaState};
 use crate::config::SowScope;
 use crate::desc::{Descriptor, EmbeddedSemaphore, RxDesc};
-use crate::memory::{AccessReason, Effects, PhysicalMemory, Place};
+use crate::memory::{AccessReason, Effects, Nearby, PhysicalMemory, Place};
 use crate::sim::{Duration, Instant};
 use crate::units::{Addr, Cycles};
 
@@ -75,6 +75,8 @@ pub(super) struct Writer {
     next_cycle: u64,
     /// Bursts not yet acknowledged, all queues.
     pub outstanding: usize,
+    /// Where the last burst went.
+    near: Nearby,
 }
 
 impl Engine {
@@ -298,7 +300,8 @@ impl Engine {
         let (left, written, update, flush) = (rx.left, rx.written, rx.update, rx.flush);
         let beats = Self::beats(len);
         let left_engine = ctx.clock.edge(Cycles(cycle + u64::from(beats)));
-        let route = ctx.fabric.route(ctx.memory, at, u64::from(len));
+        let near = &mut self.writer.near;
+        let route = ctx.fabric.route_near(ctx.memory, at, u64::from(len), near);
         let times = ctx.fabric.write(left_engine, route, beats);
         // Writes of one queue to the same bytes become visible in issue order (A3): those to one
         // channel do.

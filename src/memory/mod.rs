@@ -14,7 +14,7 @@ mod regions;
 
 pub use cells::Effects;
 pub use error::{AccessError, AccessReason};
-pub use regions::{Place, Target};
+pub use regions::{Nearby, Place, Target};
 
 use crate::arch::ArchSpec;
 use crate::units::{Addr, Bytes};
@@ -62,6 +62,20 @@ impl PhysicalMemory {
     /// come from [`read`](Self::read) and [`write`](Self::write).
     pub fn resolve(&self, at: Addr, len: u64) -> Result<Place, AccessError> {
         self.table.locate(at, len)
+    }
+
+    /// As [`resolve`](Self::resolve), looking first where the last access with the same `near` fell.
+    ///
+    /// # Errors
+    ///
+    /// As [`resolve`](Self::resolve).
+    pub fn resolve_near(
+        &self,
+        at: Addr,
+        len: u64,
+        near: &mut Nearby,
+    ) -> Result<Place, AccessError> {
+        self.table.locate_near(at, len, near)
     }
 
     /// Reads the bytes from `at` on into `out`. Cells and constants are little-endian.

@@ -48,6 +48,10 @@ pub struct Place {
     pub(super) row: usize,
 }
 
+/// Where somebody's last access fell: saves the search if the next one falls nearby.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Nearby(usize);
+
 /// Which bytes of a region's window are populated.
 #[derive(Clone, Copy, Debug)]
 enum Layout {
@@ -167,11 +171,24 @@ impl RegionTable {
     ///
     /// An access of 0 bytes touches nothing, but must start where one byte could be accessed.
     pub(super) fn locate(&self, at: Addr, len: u64) -> Result<Place, AccessError> {
+        self.locate_near(at, len, &mut Nearby::default())
+    }
+
+    /// As [`RegionTable::locate`], looking first where the last access was.
+    pub(super) fn locate_near(
+        &self,
+        at: Addr,
+        len: u64,
+        near: &mut Nearby,
+    ) -> Result<Place, AccessError> {
         let refuse = |reason| AccessError { at, len, reason };
-        let row = self.bases.partition_point(|base| *base <= at.0);
-        let (row, region) = (row.checked_sub(1))
-            .and_then(|row| Some((row, self.regions.get(row)?)))
-            .ok_or(refuse(AccessReason::Unmapped))?;
+        let holds = |region: &Region| at.0.wrapping_sub(region.base.0) < region.window;
+        if !self.regions.get(near.0).is_some_and(holds) {
+            let above = self.bases.partition_point(|base| *base <= at.0);
+            near.0 = above.checked_sub(1).ok_or(refuse(AccessReason::Unmapped))?;
+        }
+        let row = near.0;
+        let region = &self.regions[row];
         let offset = at.0 - region.base.0;
         if offset >= region.window {
             return Err(refuse(AccessReason::Unmapped));

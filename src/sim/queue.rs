@@ -2,7 +2,7 @@
 
 use super::time::Instant;
 use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 /// Who scheduled an event. Ids are given out in a fixed order when the machine is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -57,11 +57,29 @@ impl<E> Ord for Entry<E> {
     }
 }
 
+/// Sorted runs kept beside the heap. A machine has a handful of delays (a read, a write, a wake-up,
+/// to this target or that); events of one delay are scheduled in the order they happen.
+const LANES: usize = 6;
+
+/// Where the next event is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Source {
+    Lane(usize),
+    Heap,
+}
+
 /// Pending events in the order (time, class, component, sequence within the component). The
-/// sequence makes every key unique, so the order is total and does not depend on how the heap
-/// breaks ties. O(log n) for both operations.
+/// sequence makes every key unique, so the order is total and does not depend on how they are
+/// stored.
+///
+/// An event goes to the first lane whose last event it does not precede: O(1). What fits no lane goes
+/// to a heap: O(log n).
 pub struct EventQueue<E> {
+    lanes: [VecDeque<Entry<E>>; LANES],
     heap: BinaryHeap<Entry<E>>,
+    /// When the first event of each lane happens; never, if it is empty.
+    fronts: [Instant; LANES],
+    next: Option<Source>,
     /// Next sequence number of each component.
     sequences: Vec<u64>,
     now: Instant,
@@ -70,7 +88,10 @@ pub struct EventQueue<E> {
 impl<E> Default for EventQueue<E> {
     fn default() -> Self {
         EventQueue {
+            lanes: Default::default(),
             heap: BinaryHeap::new(),
+            fronts: [Instant::NEVER; LANES],
+            next: None,
             sequences: Vec::new(),
             now: Instant::START,
         }
@@ -83,7 +104,8 @@ impl<E> EventQueue<E> {
         Self::default()
     }
 
-    /// A new component; its events follow those of earlier components among equals.
+    /// Registers someone who schedules events. The order of registration is the order of the
+    /// components among equals.
     pub fn add_component(&mut self) -> ComponentId {
         let id = ComponentId(u32::try_from(self.sequences.len()).expect("fewer than 2^32 parts"));
         self.sequences.push(0);
@@ -109,22 +131,77 @@ impl<E> EventQueue<E> {
         let next = &mut self.sequences[component.0 as usize];
         let sequence = *next;
         *next += 1;
-        self.heap.push(Entry {
+        let entry = Entry {
             at,
             order: (class as u64) << 32 | u64::from(component.0),
             sequence,
             event,
-        });
+        };
+        let first = (self.front()).is_none_or(|front| entry.key() < front.key());
+        let fits =
+            |lane: &VecDeque<Entry<E>>| lane.back().is_none_or(|last| last.key() < entry.key());
+        let source = match self.lanes.iter().position(fits) {
+            Some(lane) => {
+                if self.lanes[lane].is_empty() {
+                    self.fronts[lane] = at;
+                }
+                self.lanes[lane].push_back(entry);
+                Source::Lane(lane)
+            }
+            None => {
+                self.heap.push(entry);
+                Source::Heap
+            }
+        };
+        if first {
+            self.next = Some(source);
+        }
+    }
+
+    /// The next event.
+    fn front(&self) -> Option<&Entry<E>> {
+        match self.next? {
+            Source::Lane(lane) => self.lanes[lane].front(),
+            Source::Heap => self.heap.peek(),
+        }
+    }
+
+    /// Finds the next event.
+    fn look(&self) -> Option<Source> {
+        let mut best = self.heap.peek().map(|entry| (Source::Heap, entry));
+        let mut best_at = best.map_or(Instant::NEVER, |(_, entry)| entry.at);
+        for (lane, at) in self.fronts.iter().enumerate() {
+            if *at > best_at {
+                continue;
+            }
+            let Some(entry) = self.lanes[lane].front() else {
+                continue;
+            };
+            if best.is_none_or(|(_, other)| entry.key() < other.key()) {
+                best = Some((Source::Lane(lane), entry));
+                best_at = *at;
+            }
+        }
+        best.map(|(source, _)| source)
     }
 
     /// When the next event happens.
     pub fn next_at(&self) -> Option<Instant> {
-        self.heap.peek().map(|entry| entry.at)
+        self.front().map(|entry| entry.at)
     }
 
     /// Takes the next event and moves time to it.
     pub fn pop(&mut self) -> Option<(Instant, E)> {
-        let entry = self.heap.pop()?;
+        let entry = match self.next? {
+            Source::Lane(lane) => {
+                let entry = self.lanes[lane].pop_front();
+                let front = self.lanes[lane].front();
+                self.fronts[lane] = front.map_or(Instant::NEVER, |entry| entry.at);
+                entry
+            }
+            Source::Heap => self.heap.pop(),
+        }?;
+        self.next = self.look();
         self.now = entry.at;
         Some((entry.at, entry.event))
     }
@@ -148,7 +225,7 @@ impl<E> EventQueue<E> {
 
     /// Whether nothing is pending.
     pub fn is_empty(&self) -> bool {
-        self.heap.is_empty()
+        self.next.is_none()
     }
 }
 
