@@ -5,11 +5,11 @@
 
 use std::time::{Duration as WallTime, Instant as WallInstant};
 use udma_sim::arch::regs::table::{
-    Access, GLOBAL, GLOBAL_M2S, GLOBAL_S2M, QUEUE, QUEUE_M2S, QUEUE_S2M, Row,
+    Access, GLOBAL, GLOBAL_M2S, GLOBAL_S2M, NOTIFIC, QUEUE, QUEUE_M2S, QUEUE_S2M, Row,
 };
 use udma_sim::arch::regs::{
     self, ChangeState, Direction, M2sError, QueueCfg, QueueSwCtrl, RingPointer, S2mError, general,
-    global, iofic, queue,
+    global, iofic, notific, queue,
 };
 use udma_sim::arch::{Arch, EngineId, EventBlock, UDMA_UNIT_BYTES};
 use udma_sim::config::Config;
@@ -31,6 +31,8 @@ const MOST_WALL_TIME: WallTime = WallTime::from_secs(20);
 const MOST_NS: u64 = 20_000;
 /// Bytes of each area that buffers lie in: a machine fed for ever stays small.
 const AREA: u64 = 1 << 16;
+/// Offset of a notification queue in the area of a completion ring.
+const NOTIFICATIONS: u32 = 1 << 15;
 /// Faults injected into one machine at most.
 const MOST_FAULTS: u32 = 64;
 
@@ -235,6 +237,8 @@ impl Machine {
     fn tame(&self, offset: u64, value: u32) -> u32 {
         let within = offset % regs::QUEUE_BANK_BYTES;
         match within {
+            notific::NQ_BASE_LO | notific::NQ_SIZE if offset > regs::NOTIFIC => value % (4 << 20),
+            notific::NQ_BASE_HI if offset > regs::NOTIFIC && !value.is_multiple_of(4) => 0,
             queue::CRBP_LOW | queue::DRBP_LOW => value % (4 << 20),
             queue::CRBP_HIGH | queue::DRBP_HIGH if value.is_multiple_of(4) => 0xffff_0000 | value,
             queue::CRBP_HIGH | queue::DRBP_HIGH => 0,
@@ -245,7 +249,9 @@ impl Machine {
     /// A register that exists, with any value.
     fn write_known_register(&mut self, engine: u32, input: &mut Input) -> Option<()> {
         let (direction, q, scope) = (input.direction()?, input.queue()?, input.u8()?);
+        let notific = scope & 0x82 == 0x82 && self.arch == Arch::V4;
         let tables: [&[Row]; 2] = match (direction, scope & 1) {
+            _ if notific => [NOTIFIC, &[]],
             (Direction::M2s, 0) => [QUEUE, QUEUE_M2S],
             (Direction::S2m, 0) => [QUEUE, QUEUE_S2M],
             (Direction::M2s, _) => [GLOBAL, GLOBAL_M2S],
@@ -259,6 +265,7 @@ impl Machine {
         let row = rows[input.below(rows.len() as u64)? as usize];
         let within = row.offset + 4 * input.below(row.words)?;
         let offset = match scope & 1 {
+            _ if notific => regs::NOTIFIC + within,
             0 => direction.queue_reg(q, within),
             _ => direction.global_reg(within),
         };
@@ -298,7 +305,8 @@ impl Machine {
                 Self::ring(engine, q, direction, true) as u32,
             );
             set(queue::CRBP_HIGH, 0);
-            set(queue::comp_cfg(direction), records.into());
+            let together = u32::from(options & 0x20) >> 4;
+            set(queue::comp_cfg(direction), u32::from(records) | together);
             let cfg = QueueCfg::new().with_en_pref(true).with_en_scheduling(true);
             set(queue::CFG, cfg.into_bits());
             // Without the masks, the first bad descriptor ends the engine's part in all this.
@@ -306,6 +314,12 @@ impl Machine {
             self.write(engine, direction.global_reg(global::ERR_LOG_MASK), mask);
             let run = ChangeState::new().with_normal(true).into_bits();
             self.write(engine, direction.global_reg(global::CHANGE_STATE), run);
+        }
+        if self.arch == Arch::V4 && options & 2 != 0 {
+            // A short queue, which the engine can fill.
+            let at = Self::ring(engine, q, Direction::M2s, true) as u32 + NOTIFICATIONS;
+            self.write(engine, regs::NOTIFIC + notific::NQ_BASE_LO, at);
+            self.write(engine, regs::NOTIFIC + notific::NQ_SIZE, 128);
         }
         let mask = u32::from(options >> 4);
         self.write(
@@ -340,6 +354,9 @@ impl Machine {
                 for (within, value) in resets(queues) {
                     self.write(engine, direction.queue_reg(q, within), value);
                 }
+            }
+            for (within, value) in resets([NOTIFIC, &[]]) {
+                self.write(engine, regs::NOTIFIC + within, value);
             }
             let stop = ChangeState::new().with_dis(true).into_bits();
             self.write(engine, direction.global_reg(global::CHANGE_STATE), stop);
@@ -410,7 +427,7 @@ impl Machine {
             Direction::M2s if shape & 0xf0 == 0x10 => {
                 OPERATIONS[usize::from(flags) % OPERATIONS.len()] | input.u32()? & 0xf_ffff
             }
-            Direction::M2s => 0x0108_0003 | u32::from(flags & 1) << 26,
+            Direction::M2s => 0x0108_0003 | u32::from(flags & 1) << 26 | u32::from(flags & 2) << 27,
             Direction::S2m => 0,
         };
         let at = self.buffer(input)?;

@@ -78,6 +78,7 @@ pub struct EngineConfig {
     pub packet_cycles: u32,
     pub tx_descriptor_cycles: u32,
     pub rx_descriptor_cycles: u32,
+    pub completion_coalesce_cycles: u32,
 }
 
 /// `[compute]`: the stream processor of compute packets.
@@ -338,6 +339,10 @@ impl Config {
             ("engine.packet_cycles", engine.packet_cycles),
             ("engine.tx_descriptor_cycles", engine.tx_descriptor_cycles),
             ("engine.rx_descriptor_cycles", engine.rx_descriptor_cycles),
+            (
+                "engine.completion_coalesce_cycles",
+                engine.completion_coalesce_cycles,
+            ),
         ] {
             check(cycles <= 1_000_000, key, &cycles, "must be at most 1000000")?;
         }

@@ -255,7 +255,12 @@ fn engine_windows() {
         (32, 0xfff_f060_0000),
         (33, 0xfff_f0d0_0000),
     ];
-    for (arch, table) in [(Arch::V2, &v2[..]), (Arch::V3, &v3), (Arch::V4, &v3)] {
+    for (arch, table, window) in [
+        (Arch::V2, &v2[..], 0x4_0000),
+        (Arch::V3, &v3, 0x4_0000),
+        (Arch::V4, &v3, 0x4_2000),
+    ] {
+        assert_eq!(map(arch).engine_window, window);
         for (engine, base) in table {
             let got = map(arch).engine_base(EngineId(*engine));
             assert_eq!(got, Some(Addr(*base)), "{arch} e{engine}");
@@ -265,11 +270,11 @@ fn engine_windows() {
         assert_eq!(map(arch).engine_base(EngineId(u32::MAX)), None);
         for engine in (0..count).map(EngineId) {
             let base = map(arch).engine_base(engine).unwrap();
-            for within in [0, 0x1038, 0x3_ffff] {
+            for within in [0, 0x1038, window - 1] {
                 let found = map(arch).engine_at(Addr(base.0 + within));
                 assert_eq!(found, Some((engine, within)), "{arch} {engine}");
             }
-            let (below, above) = (Addr(base.0 - 1), Addr(base.0 + 0x4_0000));
+            let (below, above) = (Addr(base.0 - 1), Addr(base.0 + window));
             let other = |at| {
                 map(arch)
                     .engine_at(at)
@@ -322,7 +327,7 @@ fn nothing_overlaps() {
         windows.extend([(map.event_clear, 4), (map.event_set, 4)]);
         for engine in 0..map.engine_count() {
             let base = map.engine_base(EngineId(engine));
-            windows.extend(base.map(|base| (base, UDMA_UNIT_BYTES)));
+            windows.extend(base.map(|base| (base, map.engine_window)));
         }
         // As much host memory as any machine has: 1 TiB.
         windows.push((map.host, 1 << 40));

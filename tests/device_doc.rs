@@ -9,8 +9,8 @@ use std::fs;
 use std::ops::Range;
 use udma_sim::arch::Arch;
 use udma_sim::arch::regs::table::{
-    Access, GENERAL, GENERAL_EX, GLOBAL, GLOBAL_M2S, GLOBAL_S2M, INTERRUPT_GROUP, Model, QUEUE,
-    QUEUE_M2S, QUEUE_S2M, Reset, Row,
+    Access, GENERAL, GENERAL_EX, GLOBAL, GLOBAL_M2S, GLOBAL_S2M, INTERRUPT_GROUP, Model, NOTIFIC,
+    QUEUE, QUEUE_M2S, QUEUE_S2M, Reset, Row,
 };
 use udma_sim::arch::regs::{M2sError, S2mError};
 
@@ -92,6 +92,7 @@ fn tables() -> Vec<Table> {
         registers("interrupt-group", INTERRUPT_GROUP),
         registers("general", GENERAL),
         registers("general-ex", GENERAL_EX),
+        registers("notific", NOTIFIC),
         errors("errors-m2s", m2s),
         errors("errors-s2m", s2m),
     ]

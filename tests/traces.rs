@@ -71,6 +71,7 @@ fn the_scenarios_promised_are_there() {
         "k-cache",
         "crc-copy",
         "crc-caught",
+        "notifications",
     ] {
         assert!(names.contains(name), "{name}");
     }
@@ -79,7 +80,8 @@ fn the_scenarios_promised_are_there() {
 #[test]
 fn a_file_is_named_after_its_scenario() {
     for path in scenarios() {
-        let report = run(&path, Arch::V3, None);
+        let arch = Scenario::load(&path).unwrap().runs_on()[0];
+        let report = run(&path, arch, None);
         assert_eq!(
             *report.scenario,
             *path.file_stem().unwrap().to_string_lossy()

@@ -1,5 +1,6 @@
 //! Address maps per generation (`docs/hardware.md`, "Address map").
 
+use super::regs;
 use crate::units::Addr;
 use std::fmt;
 
@@ -94,6 +95,8 @@ pub struct AddressMap {
     pub core_engines: &'static [EngineGroup],
     /// UDMA engines that belong to no NeuronCore: d2h, h2d, then the second pair where there is one.
     pub host_engines: &'static [Addr],
+    /// Bytes of an engine's register window: the unit, and what lies behind it.
+    pub engine_window: u64,
     /// Host memory as the device sees it over PCIe.
     pub host: Addr,
 }
@@ -147,13 +150,13 @@ impl AddressMap {
             let offset = at.0.checked_sub(group.base.0);
             if let Some(offset) = offset.filter(|o| o / group.stride < u64::from(group.count)) {
                 let (n, within) = (offset / group.stride, offset % group.stride);
-                return (within < UDMA_UNIT_BYTES).then(|| (EngineId(first + n as u32), within));
+                return (within < self.engine_window).then(|| (EngineId(first + n as u32), within));
             }
             first += group.count;
         }
         self.host_engines.iter().zip(first..).find_map(|(base, n)| {
             let within = at.offset_from(*base)?;
-            (within < UDMA_UNIT_BYTES).then_some((EngineId(n), within))
+            (within < self.engine_window).then_some((EngineId(n), within))
         })
     }
 
@@ -264,6 +267,7 @@ pub(super) const SUNDA: AddressMap = AddressMap {
         group(0xfff_f070_0000, 0x4_0000, 16),
     ],
     host_engines: &[Addr(0xfff_f060_0000), Addr(0xfff_f0d0_0000)],
+    engine_window: UDMA_UNIT_BYTES,
     host: Addr(0x1000_0000_0000),
 };
 
@@ -317,11 +321,14 @@ pub(super) const CAYMAN: AddressMap = AddressMap {
         Addr(SECOND_DIE + 0x80_0680_0000),
         Addr(SECOND_DIE + 0x80_0690_0000),
     ],
+    engine_window: UDMA_UNIT_BYTES,
     host: Addr(0x4000_0000_0000),
 };
 
-/// Like Cayman but for the event-set constant (C where the sources say nothing).
+/// Like Cayman but for the event-set constant and the engines' notification blocks (C where the sources
+/// say nothing).
 pub(super) const MARIANA: AddressMap = AddressMap {
     event_set: Addr(0x94_0000_0000),
+    engine_window: regs::NOTIFIC + regs::NOTIFIC_BYTES,
     ..CAYMAN
 };

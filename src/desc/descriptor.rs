@@ -87,6 +87,12 @@ impl TxDesc {
         self.meta_ctrl.write_barrier()
             || compute && AddWord::from_bits(self.meta_ctrl.into_bits()).barrier()
     }
+
+    /// Whether the descriptor asks for a notification: its mask bit is set (C: the sources name the bit
+    /// and do not say which value means what). In a meta descriptor it belongs to the op word.
+    pub fn notification(self) -> bool {
+        !self.len_ctrl.meta() && self.meta_ctrl.notification_mask()
+    }
 }
 
 impl From<Descriptor> for TxDesc {

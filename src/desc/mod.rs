@@ -32,6 +32,7 @@ mod dtype;
 mod embedded_semaphore;
 mod len_ctrl;
 mod meta_ctrl;
+mod notification;
 mod op;
 mod packet;
 mod reduce_packet;
@@ -50,6 +51,7 @@ pub use dtype::{DType, DTypeError};
 pub use embedded_semaphore::EmbeddedSemaphore;
 pub use len_ctrl::{LenCtrl, LengthError, MAX_DESC_BYTES, RingId};
 pub use meta_ctrl::{CmeOp, MetaCtrl, SsmaeOp};
+pub use notification::{NOTIFICATION_BYTES, Notification};
 pub use op::{
     AddWord, CceType, ExtWord, FmaWord, GceWord, MinMaxWord, OpWord, ReplicationWord,
     StridingSplitWord, TransposeWord,

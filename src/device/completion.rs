@@ -1,6 +1,7 @@
 //! Completion: acknowledged writes give their FIFO space back, and packets whose writes are all
 //! acknowledged complete in ring order (A9), which moves the current pointers and ends a DMB (A6).
 
+use super::completion_ring::{Burst, Completed};
 use super::engine::{Ctx, Engine, EngineEvent};
 use super::error::ErrorBit;
 use super::queue::{Needs, Packet};
@@ -8,7 +9,7 @@ use super::write::WriteData;
 use crate::arch::regs::{Direction, M2sError, S2mError};
 use crate::desc::Descriptor;
 use crate::sim::Instant;
-use crate::units::Addr;
+use crate::units::{Addr, Cycles};
 
 impl Packet {
     /// When the packet is complete, once all its writes are visible.
@@ -80,6 +81,7 @@ impl Engine {
             for direction in Direction::ALL {
                 self.announce(direction, q, &packet, ctx);
             }
+            self.notify(q, &packet, ctx);
             let result = packet
                 .computation
                 .and_then(|computation| computation.result);
@@ -92,54 +94,87 @@ impl Engine {
     /// completion ring, then the interrupt if the packet asked for one.
     fn announce(&mut self, direction: Direction, q: usize, packet: &Packet, ctx: &mut Ctx) {
         let interrupt = packet.interrupt[direction as usize];
-        let ring = &mut self.queues[q].completions[direction as usize];
         let count = match direction {
             Direction::M2s => packet.tx_descs as usize,
             Direction::S2m => packet.rx_written.len(),
         };
-        if !ring.is_on() || count == 0 {
+        if !self.queues[q].completions[direction as usize].is_on() || count == 0 {
             if interrupt {
                 self.interrupts.set_completion(direction, q);
             }
             return;
         }
+        let wait = u64::from(self.timing.completion_coalesce_cycles);
+        let due = (ctx.clock.cycle_at(ctx.now).0).saturating_add(wait);
+        let due = ctx.clock.edge(Cycles(due)).max(ctx.now);
+        let burst_bytes = self.timing.burst_bytes;
         for n in 0..count {
-            let written = match direction {
-                Direction::M2s => None,
-                Direction::S2m => Some(packet.rx_written[n]),
+            let last = n + 1 == count;
+            let completed = Completed {
+                first: n == 0,
+                last,
+                written: packet
+                    .rx_written
+                    .get(n)
+                    .copied()
+                    .filter(|_| direction == Direction::S2m),
+                interrupt: interrupt && last,
             };
-            let mut record = ring.issue(n == 0, n + 1 == count, written);
-            record.interrupt = interrupt && n + 1 == count;
-            let len = record.bytes().len() as u64;
-            let route = ctx.fabric.route(ctx.memory, record.at, len);
-            let times = ctx.fabric.write(ctx.now, route, 1);
-            ring.visible_until = ring.visible_until.max(times.visible);
-            ring.records.push_back(record);
-            let event = EngineEvent::Completion {
-                direction,
-                queue: q as u8,
-            };
-            ctx.out.events.push((ring.visible_until, event));
+            let ring = &mut self.queues[q].completions[direction as usize];
+            for burst in [ring.issue(completed, due), ring.take_full(burst_bytes)] {
+                self.send_records(direction, q, burst, ctx);
+            }
         }
         self.completions_in_flight += count;
+        if !self.queues[q].completions[direction as usize].has_sent_all() {
+            let queue = q as u8;
+            (ctx.out.events).push((due, EngineEvent::Gathered { direction, queue }));
+        }
     }
 
-    /// The oldest completion record of a queue reaches memory.
+    /// Completion records have waited for others to join them: they are sent as they are, unless they
+    /// have been sent already.
+    pub(super) fn gathered_long_enough(&mut self, direction: Direction, q: u8, ctx: &mut Ctx) {
+        let ring = &mut self.queues[usize::from(q)].completions[direction as usize];
+        let burst = ring.take_due(ctx.now);
+        self.send_records(direction, usize::from(q), burst, ctx);
+    }
+
+    fn send_records(
+        &mut self,
+        direction: Direction,
+        q: usize,
+        burst: Option<Burst>,
+        ctx: &mut Ctx,
+    ) {
+        let Some(burst) = burst else { return };
+        let len = burst.bytes.len();
+        let route = ctx.fabric.route(ctx.memory, burst.at, len as u64);
+        let times = ctx.fabric.write(ctx.now, route, Self::beats(len as u32));
+        let ring = &mut self.queues[q].completions[direction as usize];
+        ring.visible_until = ring.visible_until.max(times.visible);
+        ring.on_the_way.push_back(burst);
+        let queue = q as u8;
+        let event = EngineEvent::Completion { direction, queue };
+        ctx.out.events.push((ring.visible_until, event));
+    }
+
+    /// The oldest completion records of a queue reach memory.
     pub(super) fn land_completion(&mut self, direction: Direction, q: u8, ctx: &mut Ctx) {
         let ring = &mut self.queues[usize::from(q)].completions[direction as usize];
-        let Some(record) = ring.land() else { return };
-        self.completions_in_flight -= 1;
-        match ctx.memory.write(record.at, record.bytes()) {
+        let Some(burst) = ring.land() else { return };
+        self.completions_in_flight -= burst.records;
+        match ctx.memory.write(burst.at, &burst.bytes) {
             Ok(effects) => ctx.out.effects.push(effects),
             Err(_) => {
                 let bit = match direction {
                     Direction::M2s => ErrorBit::M2s(M2sError::CompResponse),
                     Direction::S2m => ErrorBit::S2m(S2mError::CompResponse),
                 };
-                self.raise(bit, q, 0, record.at, Descriptor::default());
+                self.raise(bit, q, 0, burst.at, Descriptor::default());
             }
         }
-        if record.interrupt {
+        if burst.interrupt {
             self.interrupts.set_completion(direction, usize::from(q));
         }
     }

@@ -4,6 +4,10 @@
 //! The record is the public headers' (A): word 0 holds ERROR 31, BUF1_USED 30, LAST 27, FIRST 26 and
 //! the ring's phase 25:24; on Rx, word 1 holds the bytes written. A Tx record is 4 bytes, an Rx
 //! record what the completion controller is set to. The ring is as long as the descriptor ring.
+//!
+//! Records of consecutive slots are coalesced into one write, unless the queue's register says not
+//! to. When a write is sent is modelled (C): when it reaches a multiple of the burst length or the end
+//! of the ring, when a record interrupts, and when its first record has waited long enough.
 
 use crate::arch::regs::RingPointer;
 use crate::desc::RingId;
@@ -21,24 +25,32 @@ const LAST: u32 = 1 << 27;
 const FIRST: u32 = 1 << 26;
 const RING_ID_SHIFT: u32 = 24;
 
-/// A record on its way to memory.
-#[derive(Clone, Copy)]
-pub(super) struct Record {
+/// Records that go to memory in one write.
+pub(super) struct Burst {
     /// Where it goes.
     pub at: Addr,
-    bytes: [u8; MAX_RECORD],
-    len: usize,
-    /// The last of a packet that asked for an interrupt.
+    /// What is written.
+    pub bytes: Vec<u8>,
+    /// How many records that is.
+    pub records: usize,
+    /// Packets that asked for an interrupt end in it.
     pub interrupt: bool,
-    /// Whether the ring was reset after the record was issued: it no longer moves the head.
+    /// Whether the ring was reset after the records were issued: they no longer move the head.
     stale: bool,
+    /// When it is sent, full or not.
+    due: Instant,
 }
 
-impl Record {
-    /// What is written.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.len]
-    }
+/// What there is to say of a descriptor.
+#[derive(Clone, Copy)]
+pub(super) struct Completed {
+    /// First and last of its packet.
+    pub first: bool,
+    pub last: bool,
+    /// Bytes written, on Rx.
+    pub written: Option<u32>,
+    /// It is the last of a packet that asked for an interrupt.
+    pub interrupt: bool,
 }
 
 /// A completion ring.
@@ -47,6 +59,8 @@ pub(super) struct CompletionRing {
     /// Whether completions are written. A base of 0 means nobody set the ring up (C): S2M resets to
     /// writing completions, and a driver that uses none may leave it so.
     pub enabled: bool,
+    /// Whether several records may go in one write.
+    pub coalesces: bool,
     /// Physical address of record 0.
     pub base: Addr,
     /// Records in the ring.
@@ -56,8 +70,10 @@ pub(super) struct CompletionRing {
     /// Records issued and visible, since the last reset.
     issued: u64,
     visible: u64,
-    /// Records on their way, oldest first.
-    pub records: VecDeque<Record>,
+    /// Records that wait for others to join them.
+    gathered: Option<Burst>,
+    /// Writes on their way, oldest first.
+    pub on_the_way: VecDeque<Burst>,
     /// When the youngest of them is visible: records become visible in order.
     pub visible_until: Instant,
 }
@@ -68,32 +84,85 @@ impl CompletionRing {
         self.enabled && self.base != Addr(0) && self.length > 0
     }
 
-    /// The record for a descriptor: first or last of its packet, and the bytes it wrote (Rx).
-    pub fn issue(&mut self, first: bool, last: bool, written: Option<u32>) -> Record {
+    /// Whether no record waits for others.
+    pub fn has_sent_all(&self) -> bool {
+        self.gathered.is_none()
+    }
+
+    /// Whether no record is gathered or on its way.
+    pub fn is_quiet(&self) -> bool {
+        self.gathered.is_none() && self.on_the_way.is_empty()
+    }
+
+    /// Issues the record of a descriptor. It joins those that wait if it continues them; if not, they are
+    /// handed back to be sent. A new burst is due at `due`. Whether it is full says [`Self::take_full`].
+    pub fn issue(&mut self, completed: Completed, due: Instant) -> Option<Burst> {
         let slot = self.issued % u64::from(self.length.max(1));
+        let at = Addr((self.base.0).wrapping_add(slot * u64::from(self.record_bytes)));
+        let record = self.record(completed);
+        self.issued += 1;
+        let continues = |burst: &Burst| {
+            !burst.stale && burst.at.0.wrapping_add(burst.bytes.len() as u64) == at.0
+        };
+        let before = (self.gathered).take_if(|burst| !continues(burst));
+        let burst = self.gathered.get_or_insert_with(|| Burst {
+            at,
+            bytes: Vec::new(),
+            records: 0,
+            interrupt: false,
+            stale: false,
+            due,
+        });
+        burst
+            .bytes
+            .extend_from_slice(&record[..self.record_bytes as usize]);
+        burst.records += 1;
+        burst.interrupt |= completed.interrupt;
+        before
+    }
+
+    fn record(&self, completed: Completed) -> [u8; MAX_RECORD] {
         let mut word = u32::from(self.ring_id(self.issued).into_bits()) << RING_ID_SHIFT;
-        word |= if first { FIRST } else { 0 } | if last { LAST } else { 0 };
-        word |= if written.is_some() { BUF1_USED } else { 0 };
+        for (is, bit) in [
+            (completed.first, FIRST),
+            (completed.last, LAST),
+            (completed.written.is_some(), BUF1_USED),
+        ] {
+            word |= if is { bit } else { 0 };
+        }
         let mut bytes = [0; MAX_RECORD];
         bytes[..4].copy_from_slice(&word.to_le_bytes());
         // LENGTH as a descriptor has it: 16 bits, 65536 as 0.
-        bytes[4..6].copy_from_slice(&(written.unwrap_or(0) as u16).to_le_bytes());
-        let offset = slot * u64::from(self.record_bytes);
-        self.issued += 1;
-        Record {
-            at: Addr(self.base.0.wrapping_add(offset)),
-            bytes,
-            len: self.record_bytes as usize,
-            interrupt: false,
-            stale: false,
-        }
+        let length = completed.written.unwrap_or(0) as u16;
+        bytes[4..6].copy_from_slice(&length.to_le_bytes());
+        bytes
     }
 
-    /// The oldest record has reached memory.
-    pub fn land(&mut self) -> Option<Record> {
-        let record = self.records.pop_front()?;
-        self.visible += u64::from(!record.stale);
-        Some(record)
+    /// The records that wait, if they must not wait for more: bursts have up to `burst_bytes`, a power
+    /// of two, and end at multiples of it.
+    pub fn take_full(&mut self, burst_bytes: u32) -> Option<Burst> {
+        let wraps = self.issued.is_multiple_of(u64::from(self.length.max(1)));
+        let alone = !self.coalesces || wraps;
+        self.gathered.take_if(|burst| {
+            let end = burst.at.0.wrapping_add(burst.bytes.len() as u64);
+            let next = end.wrapping_add(u64::from(self.record_bytes)) - 1;
+            let boundary = !u64::from(burst_bytes - 1);
+            alone || burst.interrupt || burst.at.0 & boundary != next & boundary
+        })
+    }
+
+    /// The records that wait, if they have waited long enough.
+    pub fn take_due(&mut self, now: Instant) -> Option<Burst> {
+        self.gathered.take_if(|burst| burst.due <= now)
+    }
+
+    /// The oldest write has reached memory.
+    pub fn land(&mut self) -> Option<Burst> {
+        let burst = self.on_the_way.pop_front()?;
+        if !burst.stale {
+            self.visible += burst.records as u64;
+        }
+        Some(burst)
     }
 
     fn ring_id(&self, nth: u64) -> RingId {
@@ -118,11 +187,9 @@ impl CompletionRing {
         self.pointer(self.issued)
     }
 
-    /// Back to record 0 of the first lap. Records on their way still land.
+    /// Back to record 0 of the first lap. Records that were issued still land.
     pub fn reset(&mut self) {
         (self.issued, self.visible) = (0, 0);
-        self.records
-            .iter_mut()
-            .for_each(|record| record.stale = true);
+        (self.gathered.iter_mut().chain(&mut self.on_the_way)).for_each(|burst| burst.stale = true);
     }
 }

@@ -43,7 +43,9 @@ impl Engine {
             }
             Place::Global(direction, within) => self.read_global(direction, within, offset),
             Place::Interrupt(group, within) => self.interrupts.read(group, within),
-            Place::General(_) | Place::GeneralEx(_) => self.registers.get(offset),
+            Place::General(_) | Place::GeneralEx(_) | Place::Notific(_) => {
+                self.registers.get(offset)
+            }
         }
     }
 
@@ -163,6 +165,10 @@ impl Engine {
             Place::General(_) | Place::GeneralEx(_) => {
                 self.registers.set(offset, value);
                 self.reload_limits();
+            }
+            Place::Notific(within) => {
+                self.registers.set(offset, value);
+                self.reload_notifications(within);
             }
         }
         ctx.out.interrupts.extend(self.interrupts.take());

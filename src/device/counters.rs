@@ -31,6 +31,10 @@ pub struct Counters {
     pub reserved_bits: u64,
     /// Descriptors of doorbells that exceeded the ring and were ignored.
     pub doorbell_overflow: u64,
+    /// Notifications visible in the notification queue (V4).
+    pub notifications: u64,
+    /// Notifications for which software left no room.
+    pub notifications_lost: u64,
 }
 
 impl Counters {
@@ -51,6 +55,8 @@ impl Counters {
             dmb_masked,
             reserved_bits,
             doorbell_overflow,
+            notifications,
+            notifications_lost,
         } = other;
         self.doorbells += doorbells;
         self.tx_descriptors += tx_descriptors;
@@ -66,5 +72,7 @@ impl Counters {
         self.dmb_masked += dmb_masked;
         self.reserved_bits += reserved_bits;
         self.doorbell_overflow += doorbell_overflow;
+        self.notifications += notifications;
+        self.notifications_lost += notifications_lost;
     }
 }

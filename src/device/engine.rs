@@ -1,12 +1,14 @@
 //! One UDMA engine: its registers, its queues, and the clock that moves its stations.
 
 use super::arbiter::{Arbiter, Share};
+use super::completion_ring::CompletionRing;
 use super::compute::Reason;
 use super::counters::Counters;
 use super::error::{DeviceError, ErrorBit};
 use super::fabric::{BEAT_BYTES, Fabric};
 use super::faults::{Fault, FaultKind, Faults, Injection, Site};
 use super::interrupts::Interrupts;
+use super::notification::NotificationQueue;
 use super::prefetch::Prefetcher;
 use super::queue::{Limits, Needs, Queue};
 use super::queue_set::QueueSet;
@@ -39,13 +41,22 @@ pub enum EngineEvent {
         /// Number of the burst.
         burst: u64,
     },
-    /// A completion record becomes visible.
+    /// Completion records become visible.
     Completion {
         /// Which half's.
         direction: Direction,
         /// The queue.
         queue: u8,
     },
+    /// Completion records have waited for others long enough.
+    Gathered {
+        /// Which half's.
+        direction: Direction,
+        /// The queue.
+        queue: u8,
+    },
+    /// A notification becomes visible.
+    Notification,
     /// A data write becomes visible.
     Write {
         /// The queue.
@@ -59,9 +70,11 @@ impl EngineEvent {
     /// Its place among the events of one instant.
     pub fn class(self) -> EventClass {
         match self {
-            EngineEvent::Wake => EventClass::Clocked,
+            EngineEvent::Wake | EngineEvent::Gathered { .. } => EventClass::Clocked,
             EngineEvent::Fetch { .. } | EngineEvent::Read { .. } => EventClass::Sample,
-            EngineEvent::Write { .. } | EngineEvent::Completion { .. } => EventClass::Visible,
+            EngineEvent::Write { .. }
+            | EngineEvent::Completion { .. }
+            | EngineEvent::Notification => EventClass::Visible,
         }
     }
 }
@@ -139,7 +152,8 @@ pub struct Engine {
     pub(super) arbiter: Arbiter,
     pub(super) shares: Vec<Share>,
     pub(super) stream_tokens: TokenBucket,
-    /// Packets in flight, and completion records on their way, all queues.
+    pub(super) notifications: NotificationQueue,
+    /// Packets in flight, and completion records and notifications on their way, all queues.
     pub(super) packets_in_flight: usize,
     pub(super) completions_in_flight: usize,
     /// Buffers of compute packets, to use again.
@@ -178,6 +192,7 @@ impl Engine {
             arbiter: Arbiter::default(),
             shares: vec![Share::default(); queues as usize],
             stream_tokens: TokenBucket::default(),
+            notifications: NotificationQueue::default(),
             packets_in_flight: 0,
             completions_in_flight: 0,
             buffers: Vec::new(),
@@ -234,12 +249,13 @@ impl Engine {
     }
 
     /// Whether every descriptor that the doorbells of queue `q` covered on the Tx side has been
-    /// completed, and its completion records have landed. Rx descriptors that wait for data do not count as work.
+    /// completed, and its completion records and notifications have landed. Rx descriptors that wait for data do not count as work.
     pub fn queue_is_idle(&self, q: u8) -> bool {
         self.queues.get(usize::from(q)).is_none_or(|queue| {
             queue.rings[0].outstanding() == 0
                 && queue.packets.is_empty()
-                && queue.completions.iter().all(|ring| ring.records.is_empty())
+                && queue.completions.iter().all(CompletionRing::is_quiet)
+                && self.notifications.is_quiet(q)
         })
     }
 
@@ -269,6 +285,10 @@ impl Engine {
             EngineEvent::Completion { direction, queue } => {
                 self.land_completion(direction, queue, ctx);
             }
+            EngineEvent::Gathered { direction, queue } => {
+                self.gathered_long_enough(direction, queue, ctx);
+            }
+            EngineEvent::Notification => self.land_notification(ctx),
         }
         ctx.out.interrupts.extend(self.interrupts.take());
         None

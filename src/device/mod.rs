@@ -23,6 +23,7 @@ mod fabric;
 mod faults;
 mod interrupts;
 mod lane;
+mod notification;
 mod prefetch;
 mod queue;
 mod queue_set;

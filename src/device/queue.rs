@@ -26,6 +26,8 @@ pub(super) struct Packet {
     pub write_barrier: bool,
     /// Whether a Tx, or an Rx, descriptor asks for an interrupt on completion.
     pub interrupt: [bool; 2],
+    /// The slot of its first descriptor, if one of them asks for a notification.
+    pub notification: Option<u32>,
     /// Bytes not yet issued as writes.
     pub to_write: u32,
     /// Writes issued and not yet visible.

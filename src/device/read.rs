@@ -272,13 +272,14 @@ impl Engine {
             dmb: false,
             write_barrier: false,
             interrupt: [false; 2],
+            notification: None,
             to_write: 0,
             invisible: 0,
             update_due: false,
             acknowledged_at: now,
             computation: None,
         };
-        let mut dmb = false;
+        let (mut dmb, mut notify) = (false, false);
         let mut plain = true;
         self.reader.sources.clear();
         self.reader.offset = 0;
@@ -290,6 +291,7 @@ impl Engine {
             dmb |= tx.len_ctrl.dmb();
             packet.interrupt[0] |= tx.len_ctrl.int_en();
             packet.write_barrier |= tx.write_barrier();
+            notify |= tx.notification();
             let source = Source {
                 at: tx.buf_ptr,
                 len: tx.len_ctrl.byte_len(),
@@ -302,6 +304,9 @@ impl Engine {
             if prefetched.closes {
                 break;
             }
+        }
+        if notify && self.spec.caps.notification_mask {
+            packet.notification = self.reader.sources.front().map(|source| source.slot);
         }
         self.prefetchers[Direction::M2s as usize].held -= packet.tx_descs as usize;
         queue.whole_packets -= 1;

@@ -142,8 +142,9 @@ impl Engine {
             );
             ring.length = get(queue::DRL) & RING_LENGTH_MASK;
             let completions = &mut queue.completions[direction as usize];
-            completions.enabled =
-                CompCfg::from_bits(get(queue::comp_cfg(direction))).en_comp_ring_update();
+            let cfg = CompCfg::from_bits(get(queue::comp_cfg(direction)));
+            completions.enabled = cfg.en_comp_ring_update();
+            completions.coalesces = !cfg.dis_comp_coal();
             completions.base = Addr(
                 u64::from(get(queue::CRBP_HIGH)) << 32
                     | u64::from(get(queue::CRBP_LOW) & RING_BASE_MASK),

@@ -54,6 +54,7 @@ mod driver;
 mod dump;
 mod edits;
 mod marker;
+mod notifications;
 mod pack;
 mod packet;
 mod pages;
@@ -79,6 +80,7 @@ pub use driver::{
 pub use dump::{DumpError, DumpOptions, PAD_BYTES, TRAP_ADDRESS, pad_scratch};
 pub use edits::EditError;
 pub use marker::{CompletionMarker, MARKER};
+pub use notifications::{NotificationError, NotificationReader};
 pub use pack::PackError;
 pub use packet::PacketCounts;
 pub use pages::{MAX_VRING_DESCS, PAGE_DESCS, PagesError, VringPages};

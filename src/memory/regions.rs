@@ -2,7 +2,7 @@
 
 use super::cells;
 use super::error::{AccessError, AccessReason};
-use crate::arch::{AddressMap, EngineId, EventBlock, UDMA_UNIT_BYTES};
+use crate::arch::{AddressMap, EngineId, EventBlock};
 use crate::units::{Addr, Bytes};
 
 /// Bytes of an event-accelerator constant.
@@ -256,7 +256,7 @@ fn list(map: &AddressMap, host_bytes: u64) -> Vec<Region> {
         let target = Target::UdmaRegisters { engine };
         regions.extend(
             (map.engine_base(engine))
-                .map(|base| flat(base, UDMA_UNIT_BYTES, target, Storage::Registers)),
+                .map(|base| flat(base, map.engine_window, target, Storage::Registers)),
         );
     }
     if host_bytes > 0 {

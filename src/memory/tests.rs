@@ -86,7 +86,7 @@ fn pieces(map: &AddressMap) -> Vec<Piece> {
     for engine in (0..map.engine_count()).map(EngineId) {
         let base = map.engine_base(engine).unwrap().0;
         let target = Target::UdmaRegisters { engine };
-        add(base, 0, 0x40000, Kind::Registers, target);
+        add(base, 0, map.engine_window, Kind::Registers, target);
     }
     add(map.host.0, 0, HOST_BYTES, Kind::Host, Target::Host);
     all

@@ -343,6 +343,10 @@ fn warnings(counters: &Counters) -> Vec<String> {
             counters.doorbell_overflow,
             "descriptors of doorbells beyond the ring, ignored",
         ),
+        (
+            counters.notifications_lost,
+            "notifications lost: software left no room in the queue",
+        ),
     ];
     let told = told.into_iter().filter(|(count, _)| *count > 0);
     told.map(|(count, what)| format!("{count} {what}"))

@@ -19,6 +19,13 @@ pub const GEN: u64 = 0x3_8000;
 /// Offset of the GEN_EX block: per-queue VM selectors.
 pub const GEN_EX: u64 = 0x3_c000;
 
+/// Offset of the notification block from the unit's window (V4): behind the unit lies what the engine
+/// has beside it, from 0x40000 on, with the notification block at 0x1000 there (A for the two
+/// generations before; C: the same on V4).
+pub const NOTIFIC: u64 = 0x4_1000;
+/// Bytes of the notification block (C).
+pub const NOTIFIC_BYTES: u64 = 0x1000;
+
 /// Bytes from one queue's register bank to the next.
 pub const QUEUE_BANK_BYTES: u64 = 0x1000;
 
@@ -325,6 +332,18 @@ pub mod iofic {
     pub const CONTROL: u64 = 0x28;
     /// Causes that do not abort the engine.
     pub const ABORT_MASK: u64 = 0x30;
+}
+
+/// Offsets in the notification block of the engine's queue: the first of the block (A).
+pub mod notific {
+    /// Base of the notification queue, low half.
+    pub const NQ_BASE_LO: u64 = 0x100;
+    /// Base, high half.
+    pub const NQ_BASE_HI: u64 = 0x104;
+    /// Bytes of the queue; 0 switches it off.
+    pub const NQ_SIZE: u64 = 0x108;
+    /// Where software is: index of the entry it reads next (C: the sources give the offset).
+    pub const NQ_HEAD: u64 = 0x10c;
 }
 
 /// Offset in the GEN_EX block of the first per-queue VM selector.

@@ -4,7 +4,7 @@
 
 use super::{
     CfgLen, CompCfg, DataCfg, DescPrefCfg, DescPrefCfg2, Direction, DwrrCfg, OutstandingM2s,
-    OutstandingS2mWr, QueueCfg, RateLimitMask, RingPointer, general, global, iofic, queue,
+    OutstandingS2mWr, QueueCfg, RateLimitMask, RingPointer, general, global, iofic, notific, queue,
 };
 use crate::arch::{Arch, ArchSpec};
 
@@ -324,6 +324,14 @@ pub const GENERAL: &[Row] = &[
 /// The GEN_EX block.
 pub const GENERAL_EX: &[Row] = &[words(inert("vm_selectors", super::GEN_EX_VMPR, 0), 16 * 16)];
 
+/// The notification block.
+pub const NOTIFIC: &[Row] = &[
+    since(live("nq_base_lo", notific::NQ_BASE_LO, 0), Arch::V4),
+    since(live("nq_base_hi", notific::NQ_BASE_HI, 0), Arch::V4),
+    since(live("nq_size", notific::NQ_SIZE, 0), Arch::V4),
+    since(live("nq_head", notific::NQ_HEAD, 0), Arch::V4),
+];
+
 /// An interrupt group of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum InterruptGroup {
@@ -346,10 +354,13 @@ pub enum Place {
     General(u64),
     /// An offset in the GEN_EX block.
     GeneralEx(u64),
+    /// An offset in the notification block.
+    Notific(u64),
 }
 
 impl Place {
-    /// Decodes an offset in a unit's window; `None` past the last queue's bank and past the window.
+    /// Decodes an offset in an engine's window; `None` past the last queue's bank and where there is
+    /// nothing.
     pub fn at(offset: u64, queues: u32) -> Option<Place> {
         match offset {
             super::S2M.. if offset < super::GEN => {
@@ -358,6 +369,9 @@ impl Place {
             super::GEN.. if offset < super::GEN_EX => Some(Place::in_general(offset - super::GEN)),
             super::GEN_EX.. if offset < crate::arch::UDMA_UNIT_BYTES => {
                 Some(Place::GeneralEx(offset - super::GEN_EX))
+            }
+            super::NOTIFIC.. if offset < super::NOTIFIC + super::NOTIFIC_BYTES => {
+                Some(Place::Notific(offset - super::NOTIFIC))
             }
             _ if offset < super::S2M => Place::in_half(Direction::M2s, offset, queues),
             _ => None,
@@ -405,6 +419,7 @@ impl Place {
             Place::Interrupt(_, within) => ([INTERRUPT_GROUP, &[]], within),
             Place::General(within) => ([GENERAL, &[]], within),
             Place::GeneralEx(within) => ([GENERAL_EX, &[]], within),
+            Place::Notific(within) => ([NOTIFIC, &[]], within),
         };
         tables.into_iter().flatten().find(|row| {
             let end = row.offset + 4 * row.words;
@@ -438,6 +453,7 @@ fn block(name: &str, queues: u32) -> Option<(u64, [&'static [Row]; 2])> {
         "s2m_errors" => Some((errors + iofic::GROUP_BYTES, [INTERRUPT_GROUP, &[]])),
         "gen" => Some((super::GEN, [GENERAL, &[]])),
         "gen_ex" => Some((super::GEN_EX, [GENERAL_EX, &[]])),
+        "notific" => Some((super::NOTIFIC, [NOTIFIC, &[]])),
         _ => {
             let n = number(name.strip_prefix("main")?, general::IOFIC_MAIN_GROUPS)?;
             Some((groups + n * iofic::GROUP_BYTES, [INTERRUPT_GROUP, &[]]))
@@ -451,7 +467,7 @@ pub enum NameError {
     /// No such block.
     #[error(
         "\"{0}\" names no block of registers; write m2s, s2m, m2s.q0 to q15, s2m.q0 to q15, main0 to \
-         main15, m2s_errors, s2m_errors, gen or gen_ex, a dot, and the register"
+         main15, m2s_errors, s2m_errors, gen, gen_ex or notific, a dot, and the register"
     )]
     Block(String),
     /// No such register in the block on this generation.
@@ -535,6 +551,8 @@ mod tests {
             (0x3a080, Some(Place::General(0x2080))),
             (0x3c400, Some(Place::GeneralEx(0x400))),
             (0x40000, None),
+            (0x4110c, Some(Place::Notific(0x10c))),
+            (0x42000, None),
         ] {
             assert_eq!(Place::at(offset, 16), place, "{offset:#x}");
         }
@@ -580,7 +598,7 @@ mod tests {
 
     #[test]
     fn no_two_registers_share_a_word() {
-        let shared: [&[&[Row]]; 7] = [
+        let shared: [&[&[Row]]; 8] = [
             &[QUEUE, QUEUE_M2S],
             &[QUEUE, QUEUE_S2M],
             &[GLOBAL, GLOBAL_M2S],
@@ -588,6 +606,7 @@ mod tests {
             &[INTERRUPT_GROUP],
             &[GENERAL],
             &[GENERAL_EX],
+            &[NOTIFIC],
         ];
         for tables in shared {
             let mut taken = std::collections::BTreeMap::new();

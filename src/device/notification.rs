@@ -1,0 +1,111 @@
+//! The engine's notification queue (V4): a ring in memory in which every completed packet that asked for it leaves a
+//! [`Notification`]. Software tells new ones by their phase, and says with the head register how far
+//! it has read. How much of this is modelled (C) is in `docs/device.md`, "Notifications".
+
+use super::engine::{Ctx, Engine, EngineEvent};
+use super::error::ErrorBit;
+use super::queue::Packet;
+use crate::arch::regs::{self, M2sError, notific};
+use crate::desc::{Descriptor, NOTIFICATION_BYTES, Notification};
+use crate::sim::Instant;
+use crate::units::Addr;
+use std::collections::VecDeque;
+
+/// The notification queue of an engine.
+#[derive(Default)]
+pub(super) struct NotificationQueue {
+    /// From the registers: where it lies, how many entries it has (0: it is off), which of them
+    /// software reads next.
+    base: Addr,
+    entries: u32,
+    head: u32,
+    /// Entries ever given away.
+    issued: u64,
+    /// Notifications on their way to memory, oldest first, and when the youngest is visible.
+    on_the_way: VecDeque<(Addr, Notification)>,
+    visible_until: Instant,
+}
+
+impl NotificationQueue {
+    /// Address and phase of the next entry; `None` if software has not read enough. One entry stays
+    /// free, so that a full queue is not taken for an empty one.
+    fn next_entry(&mut self) -> Option<(Addr, bool)> {
+        let entries = u64::from(self.entries);
+        let lap = self.issued.checked_div(entries)?;
+        let index = self.issued % entries;
+        let unread = (index + entries - u64::from(self.head) % entries) % entries;
+        if unread + 1 == entries {
+            return None;
+        }
+        self.issued += 1;
+        let at = self.base.0.wrapping_add(index * NOTIFICATION_BYTES as u64);
+        Some((Addr(at), lap.is_multiple_of(2)))
+    }
+
+    /// Whether nothing of queue `q` is on its way.
+    pub fn is_quiet(&self, q: u8) -> bool {
+        self.on_the_way.iter().all(|(_, sent)| sent.queue != q)
+    }
+}
+
+impl Engine {
+    /// A packet of queue `q` is complete: notifies software if it asked for that.
+    pub(super) fn notify(&mut self, q: usize, packet: &Packet, ctx: &mut Ctx) {
+        let queue = &mut self.notifications;
+        let Some(slot) = packet.notification.filter(|_| queue.entries > 0) else {
+            return;
+        };
+        let Some((at, phase)) = queue.next_entry() else {
+            self.counters.notifications_lost += 1;
+            return;
+        };
+        let notification = Notification {
+            phase,
+            queue: q as u8,
+            slot,
+            packets: self.queues[q].packet_count,
+            cycle: ctx.clock.cycle_at(ctx.now).0,
+        };
+        let route = (ctx.fabric).route(ctx.memory, at, NOTIFICATION_BYTES as u64);
+        let times = ctx.fabric.write(ctx.now, route, 1);
+        queue.visible_until = queue.visible_until.max(times.visible);
+        queue.on_the_way.push_back((at, notification));
+        let event = (queue.visible_until, EngineEvent::Notification);
+        ctx.out.events.push(event);
+        self.completions_in_flight += 1;
+    }
+
+    /// The oldest notification reaches memory.
+    pub(super) fn land_notification(&mut self, ctx: &mut Ctx) {
+        let Some((at, notification)) = self.notifications.on_the_way.pop_front() else {
+            return;
+        };
+        self.completions_in_flight -= 1;
+        match ctx.memory.write(at, &notification.to_bytes()) {
+            Ok(effects) => {
+                self.counters.notifications += 1;
+                ctx.out.effects.push(effects);
+            }
+            Err(_) => {
+                let bit = ErrorBit::M2s(M2sError::CompResponse);
+                let (q, slot) = (notification.queue, notification.slot);
+                self.raise(bit, q, slot, at, Descriptor::default());
+            }
+        }
+    }
+
+    /// A register of the notification block has changed. Whoever sets the queue up writes all of base
+    /// and size: each of them starts it anew (C).
+    pub(super) fn reload_notifications(&mut self, within: u64) {
+        let get = |offset| self.registers.get(regs::NOTIFIC + offset);
+        let base = u64::from(get(notific::NQ_BASE_HI)) << 32 | u64::from(get(notific::NQ_BASE_LO));
+        let (size, head) = (get(notific::NQ_SIZE), get(notific::NQ_HEAD));
+        let queue = &mut self.notifications;
+        queue.base = Addr(base);
+        queue.entries = size / NOTIFICATION_BYTES as u32;
+        queue.head = head;
+        if within != notific::NQ_HEAD {
+            queue.issued = 0;
+        }
+    }
+}
