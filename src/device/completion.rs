@@ -1,6 +1,7 @@
 //! Completion: acknowledged writes give their FIFO space back, and packets whose writes are all
 //! acknowledged complete in ring order (A9), which moves the current pointers and ends a DMB (A6).
 
+use super::activity::Activity;
 use super::completion_ring::{Burst, Completed};
 use super::engine::{Ctx, Engine, EngineEvent};
 use super::error::ErrorBit;
@@ -23,18 +24,19 @@ impl Packet {
 impl Engine {
     /// Takes note of everything that has arrived by now.
     pub(super) fn retire(&mut self, ctx: &mut Ctx) {
-        self.retire_reads(ctx.now);
+        self.retire_reads(ctx);
         for q in self.in_flight.iter() {
-            self.retire_writes(q, ctx.now);
+            self.retire_writes(q, ctx);
             self.complete_packets(q, ctx);
         }
     }
 
-    fn retire_writes(&mut self, q: usize, now: Instant) {
+    fn retire_writes(&mut self, q: usize, ctx: &mut Ctx) {
         while let Some(write) = self.queues[q].writes.front() {
-            if write.acknowledged_at.is_none_or(|at| at > now) {
+            let Some(acknowledged) = write.acknowledged_at.filter(|at| *at <= ctx.now) else {
                 return;
-            }
+            };
+            ctx.out.tell(|| write.activity(q, acknowledged));
             let (from_lane, from_fifo) = match write.data {
                 WriteData::Lane(_) => (write.len, write.len),
                 WriteData::Result(_) => (0, write.len),
@@ -71,6 +73,16 @@ impl Engine {
             self.counters.rx_descriptors += u64::from(packet.rx_descs);
             queue.written = queue.written.saturating_sub(1);
             queue.completed += 1;
+            ctx.out.tell(|| Activity::Packet {
+                queue: q as u8,
+                slot: packet.slot,
+                descriptors: [packet.tx_descs, packet.rx_descs],
+                bytes: packet.bytes.into(),
+                started: packet.started,
+                dmb: packet.dmb,
+                write_barrier: packet.write_barrier,
+                computed: packet.computation.is_some(),
+            });
             self.packets_in_flight -= 1;
             self.armed
                 .set(q, queue.rings[Direction::M2s as usize].outstanding() > 0);
@@ -152,7 +164,7 @@ impl Engine {
         let route = ctx.fabric.route(ctx.memory, burst.at, len as u64);
         let times = ctx.fabric.write(ctx.now, route, Self::beats(len as u32));
         let ring = &mut self.queues[q].completions[direction as usize];
-        ring.visible_until = ring.visible_until.max(times.visible);
+        ring.visible_until = ring.visible_until.max(times.done);
         ring.on_the_way.push_back(burst);
         let queue = q as u8;
         let event = EngineEvent::Completion { direction, queue };
@@ -165,7 +177,15 @@ impl Engine {
         let Some(burst) = ring.land() else { return };
         self.completions_in_flight -= burst.records;
         match ctx.memory.write(burst.at, &burst.bytes) {
-            Ok(effects) => ctx.out.effects.push(effects),
+            Ok(effects) => {
+                ctx.out.effects.push(effects);
+                ctx.out.tell(|| Activity::Completion {
+                    direction,
+                    queue: q,
+                    at: burst.at,
+                    len: burst.bytes.len() as u32,
+                });
+            }
             Err(_) => {
                 let bit = match direction {
                     Direction::M2s => ErrorBit::M2s(M2sError::CompResponse),

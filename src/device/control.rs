@@ -1,5 +1,6 @@
 //! Register accesses: what is live is answered from the engine's state, what acts does so here.
 
+use super::activity::Activity;
 use super::compute;
 use super::engine::{Ctx, Engine};
 use super::lane::Lane;
@@ -128,6 +129,13 @@ impl Engine {
         }
         match place {
             Place::Queue(direction, q, within) => {
+                if within == queue::DRTP_INC {
+                    ctx.out.tell(|| Activity::Doorbell {
+                        direction,
+                        queue: q,
+                        count: value & DOORBELL_MASK,
+                    });
+                }
                 let cycle = ctx.clock.cycle_at(ctx.now).0;
                 self.write_queue_register(direction, q, within, offset, value, cycle);
             }
@@ -171,7 +179,7 @@ impl Engine {
                 self.reload_notifications(within);
             }
         }
-        ctx.out.interrupts.extend(self.interrupts.take());
+        self.report(ctx);
         self.wake_by(ctx.now, ctx);
     }
 

@@ -1,5 +1,6 @@
 //! One UDMA engine: its registers, its queues, and the clock that moves its stations.
 
+use super::activity::{Activity, Station, StationClock, StationState, StationTimes};
 use super::arbiter::{Arbiter, Share};
 use super::completion_ring::CompletionRing;
 use super::compute::Reason;
@@ -112,6 +113,19 @@ pub struct Outbox {
     pub register_writes: Vec<RegisterWrite>,
     /// Main interrupt groups that became pending.
     pub interrupts: Vec<u8>,
+    /// Whether anybody observes; if not, nothing is told.
+    pub observed: bool,
+    /// What it did.
+    pub activities: Vec<Activity>,
+}
+
+impl Outbox {
+    /// Tells the observer, if there is one.
+    pub(super) fn tell(&mut self, activity: impl FnOnce() -> Activity) {
+        if self.observed {
+            self.activities.push(activity());
+        }
+    }
 }
 
 /// The surroundings of an engine during one call.
@@ -165,7 +179,10 @@ pub struct Engine {
     /// Faults to inject; nothing on a machine without any.
     faults: Option<Box<Faults>>,
     pub(super) counters: Counters,
+    stations: [StationClock; 2],
     errors: Vec<DeviceError>,
+    /// How many of them an observer has been told.
+    errors_told: usize,
 }
 
 impl Engine {
@@ -200,7 +217,9 @@ impl Engine {
             waits: Needs::default(),
             faults: None,
             counters: Counters::default(),
+            stations: Default::default(),
             errors: Vec::new(),
+            errors_told: 0,
         };
         engine.reload_limits();
         for q in 0..queues as u8 {
@@ -278,7 +297,7 @@ impl Engine {
             EngineEvent::Fetch { direction, queue } => self.fetched(direction, queue, ctx),
             EngineEvent::Read { burst } => {
                 let question = self.sample_read(burst, ctx);
-                ctx.out.interrupts.extend(self.interrupts.take());
+                self.report(ctx);
                 return question;
             }
             EngineEvent::Write { queue, burst } => self.land_write(queue, burst, ctx),
@@ -290,14 +309,29 @@ impl Engine {
             }
             EngineEvent::Notification => self.land_notification(ctx),
         }
-        ctx.out.interrupts.extend(self.interrupts.take());
+        self.report(ctx);
         None
+    }
+
+    /// Sends what became known during a call: interrupts to the host, errors to an observer.
+    pub(super) fn report(&mut self, ctx: &mut Ctx) {
+        ctx.out.interrupts.extend(self.interrupts.take());
+        if ctx.out.observed {
+            let untold = self.errors[self.errors_told..].iter();
+            ctx.out
+                .activities
+                .extend(untold.copied().map(Activity::Error));
+            self.errors_told = self.errors.len();
+        }
     }
 
     /// One clock edge on which a station can act: back to front, so that what a station frees is
     /// there for the one before it.
     fn work(&mut self, cycle: u64, ctx: &mut Ctx) {
         if self.states.contains(&UdmaState::Abort) {
+            for station in Station::ALL {
+                self.enter_state(station, StationState::Idle, ctx);
+            }
             return;
         }
         let mut needs = Needs::default();
@@ -324,7 +358,33 @@ impl Engine {
         if let Some(at) = self.next_retirement(needs.ack) {
             self.wake_by(at, ctx);
         }
+        for station in Station::ALL {
+            if let Some(state) = needs.stations[station as usize] {
+                self.enter_state(station, state, ctx);
+            }
+        }
         self.waits = needs;
+    }
+
+    fn enter_state(&mut self, station: Station, state: StationState, ctx: &mut Ctx) {
+        let clock = &mut self.stations[station as usize];
+        if let Some((state, since)) = clock.enter(state, ctx.now) {
+            ctx.out.tell(|| Activity::Station {
+                station,
+                state,
+                since,
+            });
+        }
+    }
+
+    /// How long each of its stations has been at what, up to `now`.
+    pub fn station_times(&self, now: Instant) -> [StationTimes; 2] {
+        self.stations.map(|station| station.times(now))
+    }
+
+    /// What each of its stations is at, and since when.
+    pub fn station_states(&self) -> [(StationState, Instant); 2] {
+        self.stations.map(|station| station.now_at())
     }
 
     /// Makes sure the engine works at the first clock edge at or after `at`.

@@ -53,21 +53,16 @@ enum Kind {
     Host,
 }
 
-/// When a read happens.
+/// The way of one access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReadTimes {
-    /// The bytes are taken from memory.
-    pub sampled: Instant,
-    /// From the sample until the engine has them.
-    pub response: Duration,
-}
-
-/// When a write happens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WriteTimes {
-    /// Every later read, by anyone, returns the bytes.
-    pub visible: Instant,
-    /// From then until the engine has the acknowledge.
+pub struct Times {
+    /// Its channel is at it from here on,
+    pub served_from: Instant,
+    /// until here.
+    pub served: Instant,
+    /// A read takes the bytes from memory; every read after a write, by anyone, returns its bytes.
+    pub done: Instant,
+    /// From then until the engine has the data or the acknowledge.
     pub response: Duration,
 }
 
@@ -152,6 +147,44 @@ impl Fabric {
         }
     }
 
+    /// How long a beat occupies each channel.
+    pub fn channel_beats(&self) -> Vec<Duration> {
+        let kinds = [&self.hbm, &self.state_buffer, &self.csr, &self.host];
+        let of = |channel: u32| (kinds.iter().rev()).find(|timing| timing.first_channel <= channel);
+        (0..self.channels() as u32)
+            .map(|channel| of(channel).map_or(Duration::ZERO, |timing| timing.beat))
+            .collect()
+    }
+
+    /// Name of every channel, by number.
+    pub fn channel_names(&self) -> Vec<String> {
+        let kinds = [
+            ("HBM", &self.hbm),
+            ("State Buffer", &self.state_buffer),
+            ("CSR", &self.csr),
+            ("host", &self.host),
+        ];
+        let of_one = |kind: usize| kinds[kind].1.channel_mask as usize + 1;
+        let first = |kind: usize| match kinds.get(kind) {
+            Some((_, timing)) => timing.first_channel as usize,
+            None => self.channels(),
+        };
+        (0..self.channels())
+            .map(|channel| {
+                let kind = (0..kinds.len()).rfind(|kind| first(*kind) <= channel);
+                let kind = kind.unwrap_or_default();
+                let within = channel - first(kind);
+                let (name, many) = (kinds[kind].0, of_one(kind));
+                match (first(kind + 1) - first(kind) > many, many) {
+                    (false, 1) => name.to_string(),
+                    (false, _) => format!("{name} channel {within}"),
+                    (true, 1) => format!("{name} {within}"),
+                    (true, _) => format!("{name} {} channel {}", within / many, within % many),
+                }
+            })
+            .collect()
+    }
+
     /// Channels of the whole device.
     pub fn channels(&self) -> usize {
         self.busy_until.len()
@@ -193,23 +226,27 @@ impl Fabric {
     }
 
     /// Issues a read of `beats` beats at `now`.
-    pub fn read(&mut self, now: Instant, route: Route, beats: u32) -> ReadTimes {
+    pub fn read(&mut self, now: Instant, route: Route, beats: u32) -> Times {
         let timing = self.timing(route.kind);
         let (request, access, response) = (timing.request, timing.read, timing.response);
-        let served = self.serve(now + request, route, beats);
-        ReadTimes {
-            sampled: served + access + self.draw_jitter(),
+        let (served_from, served) = self.serve(now + request, route, beats);
+        Times {
+            served_from,
+            served,
+            done: served + access + self.delay(route),
             response,
         }
     }
 
     /// Issues a write whose last beat leaves the engine at `left`.
-    pub fn write(&mut self, left: Instant, route: Route, beats: u32) -> WriteTimes {
+    pub fn write(&mut self, left: Instant, route: Route, beats: u32) -> Times {
         let timing = self.timing(route.kind);
         let (request, access, response) = (timing.request, timing.write, timing.response);
-        let served = self.serve(left + request, route, beats);
-        WriteTimes {
-            visible: served + access + self.draw_jitter(),
+        let (served_from, served) = self.serve(left + request, route, beats);
+        Times {
+            served_from,
+            served,
+            done: served + access + self.delay(route),
             response,
         }
     }
@@ -228,16 +265,20 @@ impl Fabric {
         }
     }
 
-    /// Occupies the channel for `beats` beats from `arrival` on; returns when it is done.
-    fn serve(&mut self, arrival: Instant, route: Route, beats: u32) -> Instant {
+    /// Occupies the channel for `beats` beats from `arrival` on; returns from when until when.
+    fn serve(&mut self, arrival: Instant, route: Route, beats: u32) -> (Instant, Instant) {
         let occupied = self.timing(route.kind).beat.as_fs() * u64::from(beats);
         let busy_until = &mut self.busy_until[route.channel()];
-        let done = arrival.max(*busy_until) + Duration::from_fs(occupied);
-        *busy_until = done;
-        match self.slow.get(&route.channel) {
-            Some(extra) => done + *extra,
-            None => done,
-        }
+        let from = arrival.max(*busy_until);
+        let served = from + Duration::from_fs(occupied);
+        *busy_until = served;
+        (from, served)
+    }
+
+    /// Extra time of an access: of a slow channel, and drawn.
+    fn delay(&mut self, route: Route) -> Duration {
+        let slow = self.slow.get(&route.channel).copied();
+        slow.unwrap_or(Duration::ZERO) + self.draw_jitter()
     }
 
     fn draw_jitter(&mut self) -> Duration {
@@ -293,7 +334,7 @@ mod tests {
         let second = fabric.read(Instant::START, near, 8);
         let third = fabric.read(Instant::START, far, 8);
         // 256 bytes at 750 GB/s over 32 channels: 10.92 ns.
-        assert_eq!((second.sampled - first.sampled).as_fs(), 8 * 1_365_334);
-        assert_eq!(third.sampled, first.sampled);
+        assert_eq!((second.done - first.done).as_fs(), 8 * 1_365_334);
+        assert_eq!(third.done, first.done);
     }
 }

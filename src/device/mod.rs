@@ -11,6 +11,7 @@
 //! Nothing here returns an error to the host: the device reacts as hardware does, with error bits,
 //! abort, and counters.
 
+mod activity;
 mod arbiter;
 mod completion;
 mod completion_ring;
@@ -36,9 +37,10 @@ mod stall;
 mod stream;
 mod write;
 
+pub use activity::{Access, Activity, Station, StationState, StationTimes};
 pub use counters::Counters;
 pub use engine::{Ctx, Engine, EngineEvent, Outbox, RegisterRead, RegisterWrite};
 pub use error::{DeviceError, ErrorBit};
-pub use fabric::{BEAT_BYTES, Fabric, ReadTimes, Route, WriteTimes};
+pub use fabric::{BEAT_BYTES, Fabric, Route, Times};
 pub use faults::{Fault, FaultKind, Injection, When};
 pub use stall::{Stall, StallReason};

@@ -68,7 +68,7 @@ impl Engine {
         };
         let route = (ctx.fabric).route(ctx.memory, at, NOTIFICATION_BYTES as u64);
         let times = ctx.fabric.write(ctx.now, route, 1);
-        queue.visible_until = queue.visible_until.max(times.visible);
+        queue.visible_until = queue.visible_until.max(times.done);
         queue.on_the_way.push_back((at, notification));
         let event = (queue.visible_until, EngineEvent::Notification);
         ctx.out.events.push(event);

@@ -2,12 +2,13 @@
 //! one queue after the other. Descriptors are checked as they arrive: ring id, packet structure,
 //! packet length.
 
+use super::activity::{Access, Activity};
 use super::engine::{Ctx, Engine, EngineEvent};
 use super::error::ErrorBit;
 use super::faults::{FaultKind, Site};
 use super::queue::Needs;
 use super::queue_set::QueueSet;
-use super::ring::Prefetched;
+use super::ring::{Fetch, Prefetched};
 use crate::arch::regs::{Direction, M2sError, S2mError, UdmaState};
 use crate::desc::{DESC_BYTES, Descriptor, PacketFault};
 use crate::sim::Instant;
@@ -67,14 +68,23 @@ impl Engine {
             return;
         }
         let ring = &mut self.queues[q].rings[direction as usize];
-        let at = ring.begin_fetch(count, cycle);
-        let more = ring.to_fetch() > 0;
+        let (first, at) = ring.fetch_from();
         let len = count * DESC_BYTES as u32;
         let route = ctx.fabric.route(ctx.memory, at, u64::from(len));
-        let times = ctx.fabric.read(ctx.now, route, Self::beats(len));
+        let mut times = ctx.fabric.read(ctx.now, route, Self::beats(len));
         // Bursts of one ring arrive in order: AXI reads of one id do.
-        ring.sampled_until = ring.sampled_until.max(times.sampled);
-        ring.response = times.response;
+        ring.sampled_until = ring.sampled_until.max(times.done);
+        times.done = ring.sampled_until;
+        ring.begin_fetch(Fetch {
+            first,
+            count,
+            stale: false,
+            issued: ctx.now,
+            channel: route.channel() as u32,
+            times,
+            issued_at: cycle,
+        });
+        let more = ring.to_fetch() > 0;
         let event = EngineEvent::Fetch {
             direction,
             queue: q as u8,
@@ -130,7 +140,7 @@ impl Engine {
             return;
         };
         self.prefetchers[direction as usize].in_flight -= 1;
-        let ready_at = ctx.now + ring.response;
+        let ready_at = ctx.now + fetch.times.response;
         if fetch.stale {
             self.wake_by(ready_at, ctx);
             return;
@@ -139,6 +149,19 @@ impl Engine {
         let bytes = &mut bytes[..fetch.count as usize * DESC_BYTES];
         let first_slot = ring.slot(fetch.first);
         let at = ring.slot_address(first_slot);
+        ctx.out.tell(|| Activity::Fetch {
+            direction,
+            queue: q,
+            slot: first_slot,
+            access: Access {
+                at,
+                len: bytes.len() as u32,
+                channel: fetch.channel,
+                issued: fetch.issued,
+                times: fetch.times,
+                answered: ready_at,
+            },
+        });
         let fault = self.strike(Site::Fetch(direction), q, ctx.now);
         if ctx.memory.read(at, bytes).is_err() || fault.is_some() {
             bytes.fill(0);

@@ -1,5 +1,6 @@
 //! A queue and its packets, the limits that the registers set, and what the stations wait for.
 
+use super::activity::{Station, StationState};
 use super::arbiter::Mode;
 use super::completion_ring::CompletionRing;
 use super::compute;
@@ -12,8 +13,15 @@ use crate::desc::PacketTracker;
 use crate::sim::Instant;
 use crate::units::Addr;
 use std::collections::VecDeque;
+
 /// A packet between its first read and its completion.
 pub(super) struct Packet {
+    /// Slot of its first Tx descriptor.
+    pub slot: u32,
+    /// Bytes of all its writes.
+    pub bytes: u32,
+    /// When it was scheduled.
+    pub started: Instant,
     pub tx_descs: u32,
     pub rx_descs: u32,
     /// Bytes written to each of them, if the queue has a completion ring.
@@ -183,11 +191,19 @@ pub(super) struct Needs {
     pub read: bool,
     /// The oldest write's acknowledge of some queue.
     pub ack: bool,
+    /// What the read and the write station are at; nothing if that is as before.
+    pub stations: [Option<StationState>; 2],
 }
 
 impl Needs {
     pub fn cycle(&mut self, cycle: u64) {
         self.cycle = Some(self.cycle.map_or(cycle, |other| other.min(cycle)));
+    }
+
+    /// A station is at this, unless it is at something that comes later in the list of states.
+    pub fn station(&mut self, station: Station, state: StationState) {
+        let known = &mut self.stations[station as usize];
+        *known = (*known).max(Some(state));
     }
 
     pub fn at(&mut self, at: Instant) {

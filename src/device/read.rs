@@ -4,10 +4,11 @@
 //! Bursts are sampled whenever their target gets to them (A5); their data enters the stream in the
 //! order they were issued (A2).
 
+use super::activity::{Access, Activity, Station, StationState};
 use super::compute::{Refusal, is_plain_copy};
 use super::engine::{Ctx, Engine, EngineEvent, RegisterRead};
 use super::error::ErrorBit;
-use super::fabric::MAX_BURST_BYTES;
+use super::fabric::{MAX_BURST_BYTES, Times};
 use super::faults::{FaultKind, Site};
 use super::queue::{Needs, Packet, Queue};
 use super::queue_set::QueueSet;
@@ -16,7 +17,7 @@ use crate::arch::EngineId;
 use crate::arch::regs::{Direction, M2sError, UdmaState};
 use crate::desc::{Descriptor, TxDesc};
 use crate::memory::{AccessReason, Nearby, PhysicalMemory, Place, Target};
-use crate::sim::{Duration, Instant};
+use crate::sim::Instant;
 use crate::units::Addr;
 use std::collections::VecDeque;
 
@@ -47,7 +48,10 @@ struct ReadBurst {
     /// Its descriptor and that one's slot in the ring.
     desc: Descriptor,
     slot: u32,
-    response: Duration,
+    /// When it was issued, the channel it went to, and its way.
+    issued: Instant,
+    channel: u32,
+    times: Times,
     /// Cycle of its issue; never once it has been reported as timed out.
     issued_at: u64,
     /// When its data is at the engine; known once it is sampled.
@@ -104,6 +108,7 @@ impl Engine {
         // A disabled half starts no packet, but reads the one it is at to its end.
         let runs = self.states[Direction::M2s as usize] == UdmaState::Normal;
         if !runs && self.reader.queue.is_none() {
+            needs.station(Station::Read, StationState::Idle);
             return;
         }
         if cycle < self.reader.next_cycle {
@@ -118,6 +123,7 @@ impl Engine {
         };
         if self.reader.bursts.len() >= self.limits.data_reads {
             needs.read = true;
+            needs.station(Station::Read, StationState::Data);
             return;
         }
         let at = Addr(source.at.0.wrapping_add(u64::from(self.reader.offset)));
@@ -125,6 +131,7 @@ impl Engine {
         let len = self.burst_len(Direction::M2s, at, left);
         if self.reader.fifo_used + u64::from(len) > self.limits.fifo_bytes {
             needs.ack = true;
+            needs.station(Station::Read, StationState::Fifo);
             return;
         }
         let data = match &mut self.reader.computed {
@@ -137,6 +144,7 @@ impl Engine {
                 Some(offset) => ReadData::Lane(offset),
                 None => {
                     needs.ack = true;
+                    needs.station(Station::Read, StationState::Fifo);
                     return;
                 }
             },
@@ -149,7 +157,7 @@ impl Engine {
         let burst = self.reader.first_burst + self.reader.bursts.len() as u64;
         ctx.out
             .events
-            .push((times.sampled, EngineEvent::Read { burst }));
+            .push((times.done, EngineEvent::Read { burst }));
         self.reader.bursts.push_back(ReadBurst {
             queue: q as u8,
             at,
@@ -158,7 +166,9 @@ impl Engine {
             data,
             slot: self.reader.sources[0].slot,
             desc: self.reader.sources[0].desc,
-            response: times.response,
+            issued: ctx.now,
+            channel: route.channel() as u32,
+            times,
             issued_at: cycle,
             ready_at: None,
         });
@@ -174,27 +184,34 @@ impl Engine {
             }
         }
         needs.cycle(self.reader.next_cycle);
+        needs.station(Station::Read, StationState::Busy);
     }
 
     /// Starts the packet that the arbiter picks. False if no queue has one that may start.
     fn schedule_packet(&mut self, cycle: u64, needs: &mut Needs, ctx: &mut Ctx) -> bool {
+        needs.station(Station::Read, StationState::Idle);
         if self.limits.stream_disabled[Direction::M2s as usize] {
             return false;
         }
         if self.packets_in_flight >= self.limits.packets {
             needs.ack = true;
+            needs.station(Station::Read, StationState::Acknowledge);
             return false;
         }
         let mut ready = QueueSet::default();
         for q in self.reader.schedulable.iter() {
             let queue = &self.queues[q];
             if queue.suspended || queue.stuck || !queue.stream_on[Direction::M2s as usize] {
+                if queue.suspended {
+                    needs.station(Station::Read, StationState::Dmb);
+                }
                 continue;
             }
             match self.packet_ready_at(q) {
                 Some(at) if at <= ctx.now => {}
                 Some(at) => {
                     needs.at(at);
+                    needs.station(Station::Read, StationState::Descriptor);
                     continue;
                 }
                 None => continue,
@@ -202,20 +219,25 @@ impl Engine {
             let queue = &mut self.queues[q];
             match queue.tokens.ready_at(&queue.rate_limit, cycle) {
                 Some(at) if at <= cycle => ready.insert(q),
-                Some(at) => needs.cycle(at),
-                None => {}
+                limited => {
+                    limited.into_iter().for_each(|at| needs.cycle(at));
+                    needs.station(Station::Read, StationState::RateLimit);
+                }
             }
         }
         if ready.is_empty() {
+            if self.descriptors_are_coming() {
+                needs.station(Station::Read, StationState::Descriptor);
+            }
             return false;
         }
         match (self.stream_tokens).ready_at(&self.limits.stream_rate_limit, cycle) {
             Some(at) if at <= cycle => {}
-            Some(at) => {
-                needs.cycle(at);
+            limited => {
+                limited.into_iter().for_each(|at| needs.cycle(at));
+                needs.station(Station::Read, StationState::RateLimit);
                 return false;
             }
-            None => return false,
         }
         let mode = self.limits.arbitration;
         let Some(q) = self.arbiter.pick(ready, mode, &self.shares) else {
@@ -254,6 +276,20 @@ impl Engine {
         self.reader.queue.is_some()
     }
 
+    /// Whether Tx descriptors are on their way, or a packet's first ones wait for its last.
+    fn descriptors_are_coming(&self) -> bool {
+        let waits = |q: usize| {
+            !self.queues[q].rings[Direction::M2s as usize]
+                .fifo
+                .is_empty()
+        };
+        self.prefetchers[Direction::M2s as usize].is_fetching()
+            || self
+                .armed
+                .iter()
+                .any(|q| waits(q) && !self.reader.schedulable.contains(q))
+    }
+
     /// When the first packet of a queue's FIFO is there in full; `None` if there is no whole one.
     fn packet_ready_at(&self, q: usize) -> Option<Instant> {
         let ring = &self.queues[q].rings[Direction::M2s as usize];
@@ -265,6 +301,9 @@ impl Engine {
     fn start_packet(&mut self, q: usize, now: Instant) -> u64 {
         let queue = &mut self.queues[q];
         let mut packet = Packet {
+            slot: 0,
+            bytes: 0,
+            started: now,
             tx_descs: 0,
             rx_descs: 0,
             rx_written: Vec::new(),
@@ -286,6 +325,9 @@ impl Engine {
         self.reader.computed = None;
         self.reader.pace = Pace::default();
         while let Some(prefetched) = queue.rings[Direction::M2s as usize].fifo.pop_front() {
+            if packet.tx_descs == 0 {
+                packet.slot = prefetched.slot;
+            }
             let tx = TxDesc::from(prefetched.desc);
             packet.tx_descs += 1;
             dmb |= tx.len_ctrl.dmb();
@@ -326,6 +368,7 @@ impl Engine {
             self.raise_because(bit, q as u8, slot, at, desc, Some(refusal.reason));
             return 0;
         }
+        packet.bytes = packet.to_write;
         let queue = &mut self.queues[q];
         if dmb {
             packet.dmb = !queue.dmb_masked;
@@ -444,7 +487,7 @@ impl Engine {
 
     fn sampled(&mut self, index: usize, ctx: &mut Ctx) {
         let read = &mut self.reader.bursts[index];
-        let ready_at = ctx.now + read.response;
+        let ready_at = ctx.now + read.times.response;
         read.ready_at = Some(ready_at);
         self.counters.bytes_read += u64::from(read.len);
         if index == 0 && self.waits_for_read() {
@@ -453,11 +496,24 @@ impl Engine {
     }
 
     /// Moves the data of bursts that have arrived, in the order they were issued, into the stream.
-    pub(super) fn retire_reads(&mut self, now: Instant) {
+    pub(super) fn retire_reads(&mut self, ctx: &mut Ctx) {
+        let now = ctx.now;
         while let Some(read) = self.reader.bursts.front() {
-            if read.ready_at.is_none_or(|at| at > now) {
+            let Some(answered) = read.ready_at.filter(|at| *at <= now) else {
                 return;
-            }
+            };
+            ctx.out.tell(|| Activity::Read {
+                queue: read.queue,
+                slot: read.slot,
+                access: Access {
+                    at: read.at,
+                    len: read.len,
+                    channel: read.channel,
+                    issued: read.issued,
+                    times: read.times,
+                    answered,
+                },
+            });
             let (queue, len) = (read.queue, read.len);
             match read.data {
                 ReadData::Lane(_) => self.queues[usize::from(queue)].lane.deliver(len),

@@ -1,8 +1,9 @@
 //! One direction of one queue: the ring's pointers and its slice of the prefetch FIFO.
 
+use super::fabric::Times;
 use crate::arch::regs::RingPointer;
 use crate::desc::{DESC_BYTES, Descriptor, RingId};
-use crate::sim::{Duration, Instant};
+use crate::sim::Instant;
 use crate::units::Addr;
 use std::collections::VecDeque;
 
@@ -29,6 +30,10 @@ pub struct Fetch {
     pub count: u32,
     /// Whether the ring was reset after the fetch was issued: what arrives is dropped.
     pub stale: bool,
+    /// When it was issued, the channel it went to, and its way.
+    pub issued: Instant,
+    pub channel: u32,
+    pub times: Times,
     /// Cycle of its issue; never once it has been reported as timed out.
     pub issued_at: u64,
 }
@@ -58,8 +63,6 @@ pub struct Ring {
     pub fetches: VecDeque<Fetch>,
     /// When the last burst issued is sampled.
     pub sampled_until: Instant,
-    /// How long a burst of this ring takes from its sample to the engine.
-    pub response: Duration,
 }
 
 impl Ring {
@@ -114,17 +117,15 @@ impl Ring {
         }
     }
 
-    /// Moves the head over `count` descriptors that are being fetched; returns their address.
-    pub fn begin_fetch(&mut self, count: u32, cycle: u64) -> Addr {
-        let at = self.slot_address(self.slot(self.head));
-        self.fetches.push_back(Fetch {
-            first: self.head,
-            count,
-            stale: false,
-            issued_at: cycle,
-        });
-        self.head += u64::from(count);
-        at
+    /// The descriptor that the next fetch begins with, and its address.
+    pub fn fetch_from(&self) -> (u64, Addr) {
+        (self.head, self.slot_address(self.slot(self.head)))
+    }
+
+    /// Moves the head over descriptors that are being fetched.
+    pub fn begin_fetch(&mut self, fetch: Fetch) {
+        self.head += u64::from(fetch.count);
+        self.fetches.push_back(fetch);
     }
 
     /// Address of a slot.

@@ -3,9 +3,10 @@
 //! not issued before those are acknowledged (A7, A8). The data behind it waits in the FIFO, reads go
 //! on until that is full.
 
+use super::activity::{Access, Activity, Station, StationState};
 use super::engine::{Ctx, Engine, EngineEvent, RegisterWrite};
 use super::error::ErrorBit;
-use super::fabric::MAX_BURST_BYTES;
+use super::fabric::{MAX_BURST_BYTES, Times};
 use super::faults::{FaultKind, Site};
 use super::queue::{Needs, Queue};
 use super::read::register_window;
@@ -56,7 +57,10 @@ pub(super) struct WriteBurst {
     slot: u32,
     /// Number of its packet in the queue.
     packet: u64,
-    response: Duration,
+    /// When its last beat left the engine, the channel it went to, and its way.
+    issued: Instant,
+    channel: u32,
+    times: Times,
     /// Cycle of its issue; never once it has been reported as timed out.
     pub issued_at: u64,
     /// When the engine has the acknowledge; known once it is visible.
@@ -79,6 +83,24 @@ pub(super) struct Writer {
     near: Nearby,
 }
 
+impl WriteBurst {
+    /// What an observer is told of it.
+    pub fn activity(&self, queue: usize, answered: Instant) -> Activity {
+        Activity::Write {
+            queue: queue as u8,
+            slot: self.slot,
+            access: Access {
+                at: self.at,
+                len: self.len,
+                channel: self.channel,
+                issued: self.issued,
+                times: self.times,
+                answered,
+            },
+        }
+    }
+}
+
 impl Engine {
     /// Issues at most one write burst, round robin between the queues that have data.
     pub(super) fn issue_write(&mut self, cycle: u64, needs: &mut Needs, ctx: &mut Ctx) {
@@ -86,23 +108,27 @@ impl Engine {
             needs.cycle(self.writer.next_cycle);
             return;
         }
+        needs.station(Station::Write, StationState::Idle);
         for q in self.in_flight.after(self.writer.last) {
             if let Some(cell) = self.queues[q].update {
                 // After its descriptor's writes and, like a strong-ordered write, after every
                 // earlier one of the queue (A12). Later writes wait behind it (C).
                 if !self.queues[q].writes.is_empty() {
                     needs.ack = true;
+                    needs.station(Station::Write, StationState::Acknowledge);
                     continue;
                 }
                 self.writer.last = q;
                 self.issue_update(q, cell, cycle, ctx);
                 needs.cycle(self.writer.next_cycle);
+                needs.station(Station::Write, StationState::Busy);
                 return;
             }
             if let Some(len) = self.write_ready(q, cycle, needs, ctx.now) {
                 self.writer.last = q;
                 self.issue_burst(q, len, cycle, ctx);
                 needs.cycle(self.writer.next_cycle);
+                needs.station(Station::Write, StationState::Busy);
                 return;
             }
         }
@@ -130,9 +156,11 @@ impl Engine {
         if queue.packets[queue.written].to_write == 0 {
             // It has nothing to write but is not done: its sources are still to come.
             needs.read = true;
+            needs.station(Station::Write, StationState::Data);
             return None;
         }
         if self.queues[q].rx.is_none() && !self.take_rx(q, needs, now) {
+            needs.station(Station::Write, StationState::Descriptor);
             self.starve(q, cycle, needs);
             return None;
         }
@@ -145,10 +173,12 @@ impl Engine {
         let len = self.burst_len(Direction::S2m, rx.at, most);
         if queue.available() < u64::from(len) {
             needs.read = true;
+            needs.station(Station::Write, StationState::Data);
             return None;
         }
         if self.fenced(queue) || self.writer.outstanding >= self.limits.writes {
             needs.ack = true;
+            needs.station(Station::Write, StationState::Acknowledge);
             return None;
         }
         Some(len)
@@ -302,19 +332,20 @@ impl Engine {
         let left_engine = ctx.clock.edge(Cycles(cycle + u64::from(beats)));
         let near = &mut self.writer.near;
         let route = ctx.fabric.route_near(ctx.memory, at, u64::from(len), near);
-        let times = ctx.fabric.write(left_engine, route, beats);
+        let mut times = ctx.fabric.write(left_engine, route, beats);
         // Writes of one queue to the same bytes become visible in issue order (A3): those to one
         // channel do.
         if queue.visible_floor.is_empty() {
             queue.visible_floor = vec![Instant::START; ctx.fabric.channels()];
         }
         let floor = &mut queue.visible_floor[route.channel()];
-        *floor = times.visible.max(*floor);
+        *floor = times.done.max(*floor);
+        times.done = *floor;
         let event = EngineEvent::Write {
             queue: q as u8,
             burst,
         };
-        ctx.out.events.push((*floor, event));
+        ctx.out.events.push((times.done, event));
         let data = queue.take(len);
         let packet_number = queue.completed + queue.written as u64;
         queue.writes.push_back(WriteBurst {
@@ -325,7 +356,9 @@ impl Engine {
             desc,
             slot,
             packet: packet_number,
-            response: times.response,
+            issued: left_engine,
+            channel: route.channel() as u32,
+            times,
             issued_at: cycle,
             acknowledged_at: None,
         });
@@ -388,7 +421,7 @@ impl Engine {
             queue: q as u8,
             burst,
         };
-        ctx.out.events.push((times.visible, event));
+        ctx.out.events.push((times.done, event));
         queue.writes.push_back(WriteBurst {
             at: cell,
             place: Some(route.place()),
@@ -397,7 +430,9 @@ impl Engine {
             desc: Descriptor::default(),
             slot: 0,
             packet: queue.completed + queue.written as u64,
-            response: times.response,
+            issued: left_engine,
+            channel: route.channel() as u32,
+            times,
             issued_at: cycle,
             acknowledged_at: None,
         });
@@ -424,7 +459,7 @@ impl Engine {
             Some(FaultKind::LateAck(by)) => by,
             _ => Duration::ZERO,
         };
-        let acknowledged_at = ctx.now + write.response + late;
+        let acknowledged_at = ctx.now + write.times.response + late;
         if fault != Some(FaultKind::LostAck) {
             write.acknowledged_at = Some(acknowledged_at);
         }

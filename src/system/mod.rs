@@ -5,10 +5,14 @@
 //! order, so the same calls give the same run.
 
 mod condition;
+#[cfg(debug_assertions)]
+mod conservation;
 mod host_bus;
+mod observe;
 mod sequencer;
 
 pub use condition::{Condition, SemTest, WaitOutcome, Waiter};
+pub use observe::{Activity, EngineTimes, Observer};
 pub use sequencer::{Observation, ProgramError, SequencerId, SequencerOp, WaitOp};
 
 use crate::arch::regs::{Direction, UdmaState};
@@ -108,6 +112,7 @@ pub struct System {
     interrupts: VecDeque<Interrupt>,
     /// Reused by every call of an engine.
     outbox: Outbox,
+    observers: Vec<Box<dyn Observer>>,
     seed: u64,
     faults_armed: usize,
 }
@@ -122,7 +127,7 @@ impl System {
         let mut events = EventQueue::new();
         let ids = (0..spec.map.engine_count()).map(EngineId);
         let engines: Vec<Engine> = ids.map(|id| Engine::new(id, spec, &config)).collect();
-        Ok(System {
+        let system = System {
             spec,
             clock: config.udma_clock(),
             memory: PhysicalMemory::new(spec, config.values.host.memory.0)?,
@@ -138,10 +143,14 @@ impl System {
             observations: Vec::new(),
             interrupts: VecDeque::new(),
             outbox: Outbox::default(),
+            observers: Vec::new(),
             seed,
             faults_armed: 0,
             config,
-        })
+        };
+        #[cfg(debug_assertions)]
+        let system = system.checked();
+        Ok(system)
     }
 
     /// The machine's generation.
@@ -373,7 +382,14 @@ impl System {
             self.events
                 .schedule(at, event.class(), part, Event::Engine(id, event));
         }
-        for group in self.outbox.interrupts.drain(..) {
+        if !self.outbox.activities.is_empty() {
+            self.tell_engine(id);
+        }
+        let mut groups = std::mem::take(&mut self.outbox.interrupts);
+        for group in groups.drain(..) {
+            if self.outbox.observed {
+                self.tell(&Activity::Interrupt { engine: id, group });
+            }
             let is_this = |waiting: &Interrupt| (waiting.engine, waiting.group) == (id, group);
             if !self.interrupts.iter().any(is_this) {
                 self.interrupts.push_back(Interrupt {
@@ -383,6 +399,7 @@ impl System {
                 });
             }
         }
+        self.outbox.interrupts = groups;
         while let Some(effects) = self.outbox.effects.pop() {
             self.wake_sequencers(effects);
         }
@@ -417,6 +434,9 @@ impl System {
 
     /// Lets the sequencers that wait for cells of `effects` look again.
     fn wake_sequencers(&mut self, effects: Effects) {
+        if self.outbox.observed {
+            self.tell_semaphores(effects);
+        }
         let Effects::Semaphores {
             block,
             first,

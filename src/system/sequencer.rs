@@ -2,7 +2,7 @@
 //! doorbells. Each runs one straight program; an instruction takes effect at one instant.
 
 use super::condition::SemTest;
-use super::{Event, System};
+use super::{Activity, Event, System};
 use crate::arch::regs::{self, Direction};
 use crate::arch::{EngineId, EventBlock};
 use crate::memory::Target;
@@ -12,6 +12,13 @@ use crate::units::{Addr, Cycles};
 /// A sequencer of a [`System`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SequencerId(pub(super) usize);
+
+impl SequencerId {
+    /// Its number: sequencers are counted from 0 in the order they were started.
+    pub fn index(self) -> usize {
+        self.0
+    }
+}
 
 /// One instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,6 +90,22 @@ pub enum SequencerOp {
     },
 }
 
+impl SequencerOp {
+    /// The instruction's name, as scenarios write it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            SequencerOp::Wait { .. } => "wait",
+            SequencerOp::Inc { .. } => "inc",
+            SequencerOp::Dec { .. } => "dec",
+            SequencerOp::Set { .. } => "set",
+            SequencerOp::Doorbell { .. } => "doorbell",
+            SequencerOp::Delay(_) => "delay",
+            SequencerOp::Read { .. } => "read",
+            SequencerOp::Write { .. } => "write",
+        }
+    }
+}
+
 /// The wait instructions of the sequencers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitOp {
@@ -148,6 +171,8 @@ pub struct ProgramError {
 pub(super) enum SequencerState {
     /// Its next step is scheduled.
     Running,
+    /// About to look again at what it was blocked on.
+    Woken,
     /// Blocked until a semaphore changes.
     Waiting {
         block: u32,
@@ -162,6 +187,8 @@ pub(super) struct Sequencer {
     program: Vec<SequencerOp>,
     next: usize,
     pub state: SequencerState,
+    /// When it came to its next instruction.
+    since: Instant,
     part: ComponentId,
 }
 
@@ -204,6 +231,7 @@ impl System {
             program,
             next: 0,
             state: SequencerState::Done,
+            since: self.now(),
             part: self.events.add_component(),
         });
         self.schedule_sequencer(id, self.config.values.sequencer.step);
@@ -268,7 +296,10 @@ impl System {
 
     pub(super) fn schedule_sequencer(&mut self, id: SequencerId, delay: Duration) {
         let sequencer = &mut self.sequencers[id.0];
-        sequencer.state = SequencerState::Running;
+        sequencer.state = match sequencer.state {
+            SequencerState::Waiting { .. } => SequencerState::Woken,
+            _ => SequencerState::Running,
+        };
         let part = sequencer.part;
         self.events.schedule(
             self.events.now() + delay,
@@ -285,7 +316,11 @@ impl System {
             sequencer.state = SequencerState::Done;
             return;
         };
+        if !matches!(sequencer.state, SequencerState::Woken) {
+            sequencer.since = self.events.now();
+        }
         let mut delay = self.config.values.sequencer.step;
+        let name = op.name();
         match op {
             SequencerOp::Wait {
                 block,
@@ -332,14 +367,24 @@ impl System {
                 self.post_register(part, way, (engine, register), count);
             }
             SequencerOp::Delay(cycles) => delay = self.clock.span(cycles),
-            SequencerOp::Read { name, at, len } => self.observe(id, name, at, len),
+            SequencerOp::Read { name, at, len } => self.read_for(id, name, at, len),
             SequencerOp::Write { at, bytes } => self.store(at, &bytes),
         }
-        self.sequencers[id.0].next += 1;
+        let sequencer = &mut self.sequencers[id.0];
+        let (index, since) = (sequencer.next, sequencer.since);
+        sequencer.next += 1;
+        if self.outbox.observed {
+            self.tell(&Activity::Instruction {
+                sequencer: id,
+                index,
+                name,
+                since,
+            });
+        }
         self.schedule_sequencer(id, delay);
     }
 
-    fn observe(&mut self, id: SequencerId, name: String, at: Addr, len: u64) {
+    fn read_for(&mut self, id: SequencerId, name: String, at: Addr, len: u64) {
         let mut bytes = vec![0; len as usize];
         // The program was checked: only a write-only cell refuses, and then reads as zeros.
         if let Err(error) = self.memory.read(at, &mut bytes) {
