@@ -56,6 +56,12 @@ typedef struct UdmaSimInterrupt {
   uint64_t at_ns;
 } UdmaSimInterrupt;
 
+// What a machine calls when a UDMA unit interrupts the host, on the thread that the machine belongs to. It
+// may use the machine as anybody does.
+typedef void (*UdmaSimInterruptHandler)(UdmaSimDevice device,
+                                        const struct UdmaSimInterrupt *interrupt,
+                                        void *context);
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -115,6 +121,19 @@ UdmaSimStatus udma_sim_run_ns(UdmaSimDevice device, uint64_t ns);
 // Lets simulated time pass until every engine has completed all that its doorbells covered, at most
 // `timeout_ns` nanoseconds.
 UdmaSimStatus udma_sim_run_until_idle(UdmaSimDevice device, uint64_t timeout_ns);
+
+// Sets what is called for every interrupt, or with NULL that nothing is. `context` is handed to each call.
+//
+// It is called from within udma_sim_run_ns, udma_sim_run_until_idle and udma_sim_read_reg, for each interrupt
+// in its turn; simulated time stands still meanwhile, but for what the handler itself lets pass. Interrupts that come
+// while it runs wait until it has returned. What it takes is not there for udma_sim_poll_interrupt.
+//
+// # Safety
+// Until another handler is set or the machine is destroyed, `handler` is NULL or may be called with `context`,
+// and returns: it neither throws nor jumps out of the call.
+UdmaSimStatus udma_sim_set_interrupt_handler(UdmaSimDevice device,
+                                             UdmaSimInterruptHandler handler,
+                                             void *context);
 
 // Takes the oldest interrupt that has not been taken; UDMA_SIM_STATUS_NONE if there is none.
 //

@@ -343,3 +343,147 @@ fn time_runs_out_in_the_end() {
     }
     assert_eq!(udma_sim_destroy(device), Status::Ok);
 }
+
+/// What a handler saw, and what it is to do.
+#[derive(Default)]
+struct Isr {
+    seen: Vec<(UdmaSimDevice, UdmaSimInterrupt)>,
+    statuses: Vec<Status>,
+    /// Simulated time when it was called.
+    now: Vec<u64>,
+    act: Option<fn(UdmaSimDevice, &mut Isr)>,
+}
+
+unsafe extern "C" fn isr(
+    device: UdmaSimDevice,
+    interrupt: *const UdmaSimInterrupt,
+    context: *mut c_void,
+) {
+    // SAFETY: the tests hand over an `Isr` that outlives the device; the interrupt is the call's.
+    let (isr, interrupt) = unsafe { (&mut *context.cast::<Isr>(), *interrupt) };
+    let mut now = 0;
+    // SAFETY: a place of this function's.
+    let status = unsafe { udma_sim_now_ns(device, &mut now) };
+    isr.statuses.push(status);
+    isr.now.push(now);
+    isr.seen.push((device, interrupt));
+    if let Some(act) = isr.act {
+        act(device, isr);
+    }
+}
+
+fn set_handler(device: UdmaSimDevice, state: &mut Isr) -> Status {
+    // SAFETY: the state outlives the device.
+    unsafe { udma_sim_set_interrupt_handler(device, Some(isr), ptr::from_mut(state).cast()) }
+}
+
+/// Main group 5: mask and the register that sets causes.
+const GROUP: u64 = SUNDA_ENGINE + 0x38000 + 5 * 0x40;
+
+fn raise_cause(device: UdmaSimDevice, cause: u32) {
+    assert_eq!(udma_sim_write_reg(device, GROUP + 0x10, 0), Status::Ok);
+    assert_eq!(udma_sim_write_reg(device, GROUP + 0x08, cause), Status::Ok);
+}
+
+fn clear_causes(device: UdmaSimDevice) {
+    assert_eq!(udma_sim_write_reg(device, GROUP, 0), Status::Ok);
+}
+
+/// It is called where time passes, at the instant of the interrupt, and what it takes is taken.
+#[test]
+fn a_handler_is_called_for_every_interrupt() {
+    let (device, mut state) = (create("sunda"), Isr::default());
+    assert_eq!(set_handler(device, &mut state), Status::Ok);
+    raise_cause(device, 1);
+    assert_eq!(state.seen.len(), 0, "no time has passed");
+    assert_eq!(udma_sim_run_ns(device, 10_000), Status::Ok);
+    clear_causes(device);
+    raise_cause(device, 2);
+    assert_eq!(udma_sim_run_until_idle(device, 10_000), Status::Ok);
+    clear_causes(device);
+    raise_cause(device, 4);
+    let (mut value, mut now) = (0, 0);
+    let mut taken = state.seen[0].1;
+    // SAFETY: places of this function's.
+    unsafe {
+        assert_eq!(udma_sim_read_reg(device, GROUP, &mut value), Status::Ok);
+        assert_eq!(value, 4);
+        assert_eq!(udma_sim_now_ns(device, &mut now), Status::Ok);
+        let nothing = udma_sim_poll_interrupt(device, &mut taken);
+        assert_eq!(nothing, Status::None);
+    }
+    let groups: Vec<_> = state
+        .seen
+        .iter()
+        .map(|(from, i)| (*from, i.group))
+        .collect();
+    assert_eq!(groups, [(device, 5); 3]);
+    let at: Vec<u64> = state.seen.iter().map(|(_, i)| i.at_ns).collect();
+    assert_eq!(state.now[..2], at[..2], "time stands still for it");
+    assert!(at[2] <= now && now < at[2] + 1_000);
+    // The time asked for passes all the same.
+    assert!(at[1] > 10_000 && now > 10_000);
+    assert_eq!(udma_sim_destroy(device), Status::Ok);
+}
+
+/// A handler uses the device as anybody does; what it provokes is told after it has returned.
+#[test]
+fn a_handler_may_use_the_device() {
+    let (device, mut state) = (create("sunda"), Isr::default());
+    state.act = Some(|device, isr| {
+        clear_causes(device);
+        if isr.seen.len() < 3 {
+            raise_cause(device, 1);
+        }
+        let before = isr.seen.len();
+        isr.statuses.push(udma_sim_run_ns(device, 5_000));
+        assert_eq!(isr.seen.len(), before, "it is not called while it runs");
+    });
+    assert_eq!(set_handler(device, &mut state), Status::Ok);
+    raise_cause(device, 1);
+    assert_eq!(udma_sim_run_ns(device, 2_000), Status::Ok);
+    assert_eq!(state.seen.len(), 3);
+    assert_eq!(state.statuses, [Status::Ok; 6]);
+    // It let more time pass than the call was to.
+    assert!(state.now[2] >= state.now[0] + 10_000);
+    assert_eq!(udma_sim_destroy(device), Status::Ok);
+}
+
+#[test]
+fn a_handler_may_destroy_the_device() {
+    let (device, mut state) = (create("sunda"), Isr::default());
+    state.act = Some(|device, isr| isr.statuses.push(udma_sim_destroy(device)));
+    assert_eq!(set_handler(device, &mut state), Status::Ok);
+    raise_cause(device, 1);
+    assert_eq!(udma_sim_run_until_idle(device, 10_000), Status::BadDevice);
+    assert_eq!(state.statuses, [Status::Ok; 2]);
+    assert_eq!(udma_sim_destroy(device), Status::BadDevice);
+}
+
+#[test]
+fn a_handler_can_be_taken_away() {
+    let (device, mut state) = (create("sunda"), Isr::default());
+    state.act = Some(|device, isr| {
+        // SAFETY: none is called any more.
+        let status = unsafe { udma_sim_set_interrupt_handler(device, None, ptr::null_mut()) };
+        isr.statuses.push(status);
+    });
+    assert_eq!(set_handler(device, &mut state), Status::Ok);
+    raise_cause(device, 1);
+    assert_eq!(udma_sim_run_ns(device, 1_000), Status::Ok);
+    clear_causes(device);
+    raise_cause(device, 1);
+    assert_eq!(udma_sim_run_ns(device, 1_000), Status::Ok);
+    assert_eq!(state.seen.len(), 1);
+    let mut taken = state.seen[0].1;
+    // SAFETY: a place of this function's.
+    let polled = unsafe { udma_sim_poll_interrupt(device, &mut taken) };
+    assert_eq!((polled, taken.group), (Status::Ok, 5));
+    let elsewhere = std::thread::spawn(move || {
+        // SAFETY: it is refused.
+        unsafe { udma_sim_set_interrupt_handler(device, Some(isr), ptr::null_mut()) }
+    });
+    assert_eq!(elsewhere.join().unwrap(), Status::WrongThread);
+    assert_eq!(udma_sim_destroy(device), Status::Ok);
+    assert_eq!(set_handler(device, &mut state), Status::BadDevice);
+}

@@ -12,7 +12,9 @@ use udma_sim::arch::{Arch, EngineId, EventBlock, regs};
 use udma_sim::host::{Bus, BusReason, Pring, QueueOptions, QueuePair, UserBar, Vring};
 use udma_sim::live::{LiveDevice, LiveError, Lockstep, StallReport, Watchdog};
 use udma_sim::sim;
-use udma_sim::system::{Condition, SemTest, SequencerOp, System, WaitOp, WaitOutcome, Waiter};
+use udma_sim::system::{
+    Condition, Interrupt, SemTest, SequencerOp, System, WaitOp, WaitOutcome, Waiter,
+};
 use udma_sim::units::Addr;
 
 const LONG: Duration = Duration::from_secs(60);
@@ -434,4 +436,117 @@ fn lockstep_says_who_holds_up_the_others() {
     );
     drop(hosts);
     host.join().unwrap().unwrap();
+}
+
+/// Raises a cause of main group 5 of an engine whose mask lets it through.
+fn raise_cause(device: &mut LiveDevice, engine: u32, bit: u32) {
+    let window = Arch::V3.spec().map.engine_base(EngineId(engine)).unwrap();
+    let register = |offset| Addr(window.0 + regs::GEN + 5 * iofic::GROUP_BYTES + offset);
+    device.write_reg(register(iofic::MASK), 0).unwrap();
+    device
+        .write_reg(register(iofic::CAUSE_SET), 1 << bit)
+        .unwrap();
+}
+
+/// An interrupt service routine reads the cause, clears it and passes it on; nothing is lost, and what
+/// is set again after it was cleared interrupts again.
+#[test]
+fn a_handler_serves_interrupts() {
+    let mut device = live(system(Arch::V3));
+    let (served, causes) = std::sync::mpsc::channel();
+    let serve = move |device: &mut LiveDevice, interrupt: Interrupt| {
+        let window = Arch::V3.spec().map.engine_base(interrupt.engine).unwrap();
+        let group = u64::from(interrupt.group) * iofic::GROUP_BYTES;
+        let cause = Addr(window.0 + regs::GEN + group + iofic::CAUSE);
+        let seen = device.read_reg(cause).unwrap();
+        device.write_reg(cause, !seen).unwrap();
+        served.send((interrupt.engine.0, seen)).unwrap();
+    };
+    device.on_interrupt(serve).unwrap();
+    for round in 0..50 {
+        for engine in 0..3 {
+            raise_cause(&mut device, engine, round % 32);
+        }
+        let mut got: Vec<_> = (0..3).map(|_| causes.recv_timeout(LONG).unwrap()).collect();
+        got.sort();
+        let expected = [0, 1, 2].map(|engine| (engine, 1 << (round % 32)));
+        assert_eq!(got, expected, "round {round}");
+    }
+    // Nothing is left for anybody else.
+    let late = device.next_interrupt(Duration::from_millis(1));
+    assert!(matches!(late, Err(LiveError::TimedOut { .. })));
+}
+
+/// The completion of a copy, told by its interrupt, as drivers that do not poll learn of it.
+#[test]
+fn a_copy_ends_in_the_handler() {
+    let arch = Arch::V3;
+    let mut device = live(system(arch));
+    let queue = queue_of(&mut device, arch, 0);
+    let (data, dst) = stage(&mut device, arch, 0, 4096);
+    // INT_EN on the Rx descriptor, bit 1 of group 1: queue 0.
+    let word = Addr(area(0) + 0x1000 + 3);
+    let mut byte = [0];
+    device.read_mem(word, &mut byte).unwrap();
+    device.write_mem(word, &[byte[0] | 0x10]).unwrap();
+    let window = arch.spec().map.engine_base(EngineId(0)).unwrap();
+    let mask = Addr(window.0 + regs::GEN + iofic::GROUP_BYTES + iofic::MASK);
+    device.write_reg(mask, 0).unwrap();
+    let (done, copied) = std::sync::mpsc::channel();
+    let read_it = move |device: &mut LiveDevice, interrupt: Interrupt| {
+        assert_eq!(interrupt.group, 1);
+        let mut bytes = vec![0; 4096];
+        device.read_mem(dst, &mut bytes).unwrap();
+        done.send(bytes).unwrap();
+    };
+    device.on_interrupt(read_it).unwrap();
+    queue.trigger(&mut device, 1, 1).unwrap();
+    assert!(copied.recv_timeout(LONG).unwrap() == data);
+}
+
+/// A handler may be the last that uses the device; one that is replaced gets nothing more; one that
+/// panics takes nobody with it.
+#[test]
+fn handlers_come_and_go() {
+    let mut device = live(system(Arch::V3));
+    let (tell, told) = std::sync::mpsc::channel();
+    for number in 0..2 {
+        let tell = tell.clone();
+        let handler = move |_: &mut LiveDevice, _| tell.send(number).unwrap();
+        device.on_interrupt(handler).unwrap();
+    }
+    raise_cause(&mut device, 0, 0);
+    assert_eq!(told.recv_timeout(LONG), Ok(1));
+    // This one is slow: the device is dropped under it.
+    let (begun, begins) = std::sync::mpsc::channel();
+    let slow = move |device: &mut LiveDevice, _| {
+        begun.send(()).unwrap();
+        thread::sleep(Duration::from_millis(20));
+        tell.send(device.inspect(System::now).as_fs().min(1) as i32 + 10)
+            .unwrap();
+    };
+    device.on_interrupt(slow).unwrap();
+    raise_cause(&mut device, 1, 0);
+    begins.recv_timeout(LONG).unwrap();
+    drop(device);
+    assert_eq!(told.recv_timeout(LONG), Ok(11));
+    assert!(told.recv_timeout(LONG).is_err(), "its thread has ended");
+
+    let mut device = live(system(Arch::V3));
+    device
+        .on_interrupt(|_, _| panic!("broken handler"))
+        .unwrap();
+    raise_cause(&mut device, 0, 0);
+    let sleep = sim::Duration::from_ns(10_000);
+    device.sleep(sleep).unwrap();
+    // Sooner or later the device notices that nobody takes its interrupts there.
+    let taken = (0..1000).any(|_| {
+        raise_cause(&mut device, 1, 0);
+        device.sleep(sleep).unwrap();
+        let clear = Arch::V3.spec().map.engine_base(EngineId(1)).unwrap().0;
+        let cause = regs::GEN + 5 * iofic::GROUP_BYTES + iofic::CAUSE;
+        device.write_reg(Addr(clear + cause), 0).unwrap();
+        device.next_interrupt(Duration::from_millis(1)).is_ok()
+    });
+    assert!(taken);
 }

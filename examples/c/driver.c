@@ -1,7 +1,7 @@
 /*
  * A small kernel-style UDMA driver on the simulator: 32-bit register reads and writes, memory
  * accesses, nothing else. It copies host to device, device to device and device to host, wraps its
- * rings several times, takes a completion interrupt, and checks every byte.
+ * rings several times, takes completion interrupts, by polling and by a handler, and checks every byte.
  *
  *     gcc -Wall -Wextra -Werror -Iinclude examples/c/driver.c -Ltarget/debug -ludma_sim -o driver
  *     LD_LIBRARY_PATH=target/debug ./driver cayman
@@ -331,32 +331,71 @@ static void round_trip(struct udma_queue *q, const struct board *board, u8 *host
     free(seen);
 }
 
-/* A copy whose Rx descriptor asks for an interrupt. */
-static void interrupt_on_completion(struct udma_queue *q, const struct board *board, u8 *host)
-{
-    u64 group = q->regs + IOFIC_GROUP(IOFIC_GROUP_RX);
-    UdmaSimInterrupt taken;
+/* ------------------------------------------------- completion by interrupt ---- */
 
-    if (udma_sim_poll_interrupt(device, &taken) != UDMA_SIM_STATUS_NONE)
-        fail("no interrupt yet");
-    writel(~(1u << q->id), group + IOFIC_MASK_CLEAR);
-    fill(host + SOURCE, 64, 0x1234);
+/* What the interrupt service routine needs, and what it has found. */
+struct isr {
+    struct udma_queue *q;
+    u64 group; /* registers of the interrupt group */
+    u32 served;
+    u64 at_ns;
+};
+
+/* The interrupt service routine: is it ours, which queues, acknowledge. */
+static void service(UdmaSimDevice from, const UdmaSimInterrupt *interrupt, void *context)
+{
+    struct isr *isr = context;
+    u32 cause;
+
+    if (from != device || interrupt->engine != 0 || interrupt->group != IOFIC_GROUP_RX)
+        fail("the interrupt's source");
+    cause = readl(isr->group + IOFIC_CAUSE);
+    if (cause != 1u << isr->q->id)
+        fail("the interrupt's cause");
+    writel(~cause, isr->group + IOFIC_CAUSE);
+    if (readl(isr->group + IOFIC_CAUSE) != 0)
+        fail("the interrupt's acknowledge");
+    isr->at_ns = interrupt->at_ns;
+    isr->served++;
+}
+
+/* A copy whose Rx descriptor asks for an interrupt, and the marker of its batch behind it. */
+static void copy_with_interrupt(struct udma_queue *q, const struct board *board, u8 *host, u32 seed)
+{
+    fill(host + SOURCE, 64, seed);
     if (!udma_stage(q, board->host + SOURCE, board->host + RESULT, 64, DESC_DMB, 0, DESC_INT_EN))
         fail("stage");
     if (!udma_stage(q, q->marker_bus, q->marker_bus + 4, 4, 0, 0, 0))
         fail("stage");
     udma_trigger(q);
     CHECK(udma_sim_run_until_idle(device, 1000000));
-    CHECK(udma_sim_poll_interrupt(device, &taken));
-    if (taken.engine != 0 || taken.group != IOFIC_GROUP_RX || taken.at_ns == 0)
-        fail("the interrupt's source");
-    if (readl(group + IOFIC_CAUSE) != 1u << q->id)
-        fail("the interrupt's cause");
-    writel(~(1u << q->id), group + IOFIC_CAUSE);
-    if (readl(group + IOFIC_CAUSE) != 0)
-        fail("the interrupt's acknowledge");
     if (!udma_complete(q) || memcmp(host + RESULT, host + SOURCE, 64) != 0)
         fail("the copy with an interrupt");
+}
+
+/* The interrupt of a completion, first asked for, then through a service routine. */
+static void interrupt_on_completion(struct udma_queue *q, const struct board *board, u8 *host)
+{
+    struct isr isr = { .q = q, .group = q->regs + IOFIC_GROUP(IOFIC_GROUP_RX) };
+    UdmaSimInterrupt taken;
+    u64 before = 0;
+
+    if (udma_sim_poll_interrupt(device, &taken) != UDMA_SIM_STATUS_NONE)
+        fail("no interrupt yet");
+    writel(~(1u << q->id), isr.group + IOFIC_MASK_CLEAR);
+    copy_with_interrupt(q, board, host, 0x1234);
+    CHECK(udma_sim_poll_interrupt(device, &taken));
+    service(device, &taken, &isr);
+    CHECK(udma_sim_set_interrupt_handler(device, service, &isr));
+    for (u32 round = 2; round < 5; round++) {
+        CHECK(udma_sim_now_ns(device, &before));
+        copy_with_interrupt(q, board, host, round);
+        if (isr.served != round || isr.at_ns <= before)
+            fail("the service routine");
+        if (udma_sim_poll_interrupt(device, &taken) != UDMA_SIM_STATUS_NONE)
+            fail("it has taken the interrupt");
+    }
+    CHECK(udma_sim_set_interrupt_handler(device, NULL, NULL));
 }
 
 int main(int argc, char **argv)

@@ -3,10 +3,11 @@
 //! A device is a number, not a pointer: a stale or made-up one is an error code, never undefined
 //! behaviour. It belongs to the thread that created it. No panic leaves a call.
 //!
-//! This module and `raw` are the only places of the crate that may use `unsafe`: exported names, and
-//! accesses through the caller's pointers.
+//! This module, `raw` and `interrupts` are the only places of the crate that may use `unsafe`: exported names, and
+//! accesses through the caller's pointers, the caller's interrupt handler.
 #![allow(unsafe_code)]
 
+mod interrupts;
 mod raw;
 mod registry;
 mod status;
@@ -22,6 +23,7 @@ use std::ffi::{c_char, c_void};
 use std::path::Path;
 
 use UdmaSimStatus as Status;
+use interrupts::Handler;
 use registry::with_device;
 use status::{Failure, guard};
 
@@ -39,6 +41,16 @@ pub struct UdmaSimInterrupt {
     /// When it was sent, in nanoseconds of simulated time.
     pub at_ns: u64,
 }
+
+/// What a machine calls when a UDMA unit interrupts the host, on the thread that the machine belongs to. It
+/// may use the machine as anybody does.
+pub type UdmaSimInterruptHandler = Option<
+    unsafe extern "C" fn(
+        device: UdmaSimDevice,
+        interrupt: *const UdmaSimInterrupt,
+        context: *mut c_void,
+    ),
+>;
 
 /// Creates a machine fresh from reset, which belongs to the calling thread.
 ///
@@ -109,7 +121,9 @@ pub unsafe extern "C" fn udma_sim_read_reg(
         with_device(device, |system| {
             value.put(system.read_reg(Addr(at)).map_err(Failure::refused)?);
             Ok(Status::Ok)
-        })
+        })?;
+        interrupts::deliver(device)?;
+        Ok(Status::Ok)
     })
 }
 
@@ -192,11 +206,9 @@ fn check_range(system: &System, at: u64, len: u64) -> Result<(), Failure> {
 #[unsafe(no_mangle)]
 pub extern "C" fn udma_sim_run_ns(device: UdmaSimDevice, ns: u64) -> UdmaSimStatus {
     guard(|| {
-        with_device(device, |system| {
-            let length = Duration::from_ns(ns);
-            let until = Condition::Until(system.now() + length);
-            outcome(system.run_until(&until, length))
-        })
+        let length = Duration::from_ns(ns);
+        let until = with_device(device, |system| Ok(Condition::Until(system.now() + length)))?;
+        outcome(interrupts::run_until(device, &until, length)?)
     })
 }
 
@@ -205,9 +217,8 @@ pub extern "C" fn udma_sim_run_ns(device: UdmaSimDevice, ns: u64) -> UdmaSimStat
 #[unsafe(no_mangle)]
 pub extern "C" fn udma_sim_run_until_idle(device: UdmaSimDevice, timeout_ns: u64) -> UdmaSimStatus {
     guard(|| {
-        with_device(device, |system| {
-            outcome(system.run_until(&Condition::Idle, Duration::from_ns(timeout_ns)))
-        })
+        let timeout = Duration::from_ns(timeout_ns);
+        outcome(interrupts::run_until(device, &Condition::Idle, timeout)?)
     })
 }
 
@@ -227,6 +238,27 @@ fn outcome(outcome: WaitOutcome) -> Result<Status, Failure> {
     })
 }
 
+/// Sets what is called for every interrupt, or with NULL that nothing is. `context` is handed to each call.
+///
+/// It is called from within udma_sim_run_ns, udma_sim_run_until_idle and udma_sim_read_reg, for each interrupt
+/// in its turn; simulated time stands still meanwhile, but for what the handler itself lets pass. Interrupts that come
+/// while it runs wait until it has returned. What it takes is not there for udma_sim_poll_interrupt.
+///
+/// # Safety
+/// Until another handler is set or the machine is destroyed, `handler` is NULL or may be called with `context`,
+/// and returns: it neither throws nor jumps out of the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn udma_sim_set_interrupt_handler(
+    device: UdmaSimDevice,
+    handler: UdmaSimInterruptHandler,
+    context: *mut c_void,
+) -> UdmaSimStatus {
+    guard(|| {
+        let handler = handler.map(|function| Handler { function, context });
+        registry::set_handler(device, handler).map(|()| Status::Ok)
+    })
+}
+
 /// Takes the oldest interrupt that has not been taken; UDMA_SIM_STATUS_NONE if there is none.
 ///
 /// # Safety
@@ -243,11 +275,7 @@ pub unsafe extern "C" fn udma_sim_poll_interrupt(
             let Some(taken) = system.take_interrupt() else {
                 return Ok(Status::None);
             };
-            interrupt.put(UdmaSimInterrupt {
-                engine: taken.engine.0,
-                group: u32::from(taken.group),
-                at_ns: nanoseconds(taken.at),
-            });
+            interrupt.put(taken.into());
             Ok(Status::Ok)
         })
     })

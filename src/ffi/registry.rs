@@ -1,6 +1,7 @@
 //! Which number is which machine, and whose.
 
 use super::UdmaSimDevice;
+use super::interrupts::Handler;
 use super::status::{Failure, UdmaSimStatus};
 use crate::system::System;
 use parking_lot::Mutex;
@@ -17,6 +18,9 @@ struct Entry {
     owner: ThreadId,
     /// `None` during a call, and for good after one that panicked.
     system: Option<Box<System>>,
+    handler: Option<Handler>,
+    /// Whether the handler runs.
+    handling: bool,
 }
 
 static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
@@ -32,6 +36,8 @@ pub(super) fn add(system: System) -> UdmaSimDevice {
     let entry = Entry {
         owner: thread::current().id(),
         system: Some(Box::new(system)),
+        handler: None,
+        handling: false,
     };
     registry.devices.insert(number, entry);
     number
@@ -62,6 +68,25 @@ pub(super) fn remove(device: UdmaSimDevice) -> Result<(), Failure> {
     // Unmapping may take a while: not under the lock.
     drop(registry);
     drop(entry);
+    Ok(())
+}
+
+/// Gives a machine of the calling thread an interrupt handler, or takes it away.
+pub(super) fn set_handler(device: UdmaSimDevice, handler: Option<Handler>) -> Result<(), Failure> {
+    REGISTRY.lock().own(device)?.handler = handler;
+    Ok(())
+}
+
+/// The handler of a machine of the calling thread; `None` while it runs.
+pub(super) fn handler(device: UdmaSimDevice) -> Result<Option<Handler>, Failure> {
+    let mut registry = REGISTRY.lock();
+    let entry = registry.own(device)?;
+    Ok(entry.handler.filter(|_| !entry.handling))
+}
+
+/// Notes that the handler of a machine of the calling thread runs, or has returned.
+pub(super) fn set_handling(device: UdmaSimDevice, handling: bool) -> Result<(), Failure> {
+    REGISTRY.lock().own(device)?.handling = handling;
     Ok(())
 }
 

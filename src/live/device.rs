@@ -31,6 +31,8 @@ struct Owner {
     /// `None` only while it is dropped.
     commands: Option<Sender<Command>>,
     thread: Option<JoinHandle<()>>,
+    /// The threads of interrupt handlers.
+    handlers: Mutex<Vec<JoinHandle<()>>>,
     shared: Arc<Mutex<Shared>>,
     spec: &'static ArchSpec,
     /// Number of the next question.
@@ -38,12 +40,21 @@ struct Owner {
 }
 
 impl Drop for Owner {
-    /// Nobody is left who waits: the thread sees the channel closed and ends.
+    /// Nobody is left who waits: the thread sees the channel closed and ends, and then the handlers'
+    /// threads do.
     fn drop(&mut self) {
         drop(self.commands.take());
-        if let Some(thread) = self.thread.take() {
-            // If it panicked, that has been printed, and everybody who asked was told.
-            let _ = thread.join();
+        for thread in self
+            .thread
+            .take()
+            .into_iter()
+            .chain(self.handlers.get_mut().drain(..))
+        {
+            // A handler may have been the last to use the device: this is its thread.
+            if thread.thread().id() != std::thread::current().id() {
+                // If it panicked, that has been printed, and everybody who asked was told.
+                let _ = thread.join();
+            }
         }
     }
 }
@@ -97,6 +108,7 @@ impl LiveDevice {
             owner: Arc::new(Owner {
                 commands: Some(commands),
                 thread: Some(thread),
+                handlers: Mutex::default(),
                 shared,
                 spec,
                 next_id: AtomicU64::new(0),
@@ -126,6 +138,41 @@ impl LiveDevice {
     /// [`LiveError::TimedOut`] if `timeout` passes first, by the wall clock.
     pub fn next_interrupt(&self, timeout: Duration) -> Result<Interrupt, LiveError> {
         self.ask(Some(timeout), Question::Interrupt)
+    }
+
+    /// Calls `handler` for every interrupt from now on, as an interrupt service routine: on a thread of its
+    /// own, one interrupt after the other, with a handle to the device. The machine runs on meanwhile. Handlers come
+    /// before those who wait for the [next interrupt](LiveDevice::next_interrupt); a new one takes the place of the
+    /// one before. One that panics is out, other hosts go on.
+    ///
+    /// # Errors
+    /// If the operating system gives no thread, or the device has stopped.
+    pub fn on_interrupt(
+        &self,
+        mut handler: impl FnMut(&mut LiveDevice, Interrupt) + Send + 'static,
+    ) -> io::Result<()> {
+        let (sender, interrupts) = bounded(BACKLOG);
+        // The handler alone does not keep the device alive.
+        let owner = Arc::downgrade(&self.owner);
+        let serve = move || {
+            for interrupt in &interrupts {
+                let Some(owner) = owner.upgrade() else {
+                    return;
+                };
+                let mut device = LiveDevice { owner };
+                handler(&mut device, interrupt);
+                if interrupts.is_empty() {
+                    // More may have found no room here.
+                    let _ = device.send(Command::Wake);
+                }
+            }
+        };
+        let thread = std::thread::Builder::new()
+            .name("udma-sim interrupts".to_string())
+            .spawn(serve)?;
+        self.owner.handlers.lock().push(thread);
+        self.send(Command::Deliver(sender))
+            .map_err(io::Error::other)
     }
 
     /// Simulated time.

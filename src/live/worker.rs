@@ -31,6 +31,8 @@ pub(super) enum Command {
     Ask(Asked),
     /// The host no longer waits for what it asked under this number.
     Cancel { id: u64, reply: Sender<Withdrawn> },
+    /// From now on send interrupts here.
+    Deliver(Sender<Interrupt>),
     /// A store to memory happened while the thread slept.
     Wake,
 }
@@ -67,6 +69,8 @@ struct Waiting {
 pub(super) struct Worker {
     commands: Receiver<Command>,
     waiting: Vec<Waiting>,
+    /// Where a handler waits for interrupts.
+    handler: Option<Sender<Interrupt>>,
     watchdog: Watchdog,
     /// When something last happened, what the device had done then, and whether the quiet since
     /// was reported.
@@ -80,6 +84,7 @@ impl Worker {
         Worker {
             commands,
             waiting: Vec::new(),
+            handler: None,
             watchdog,
             lively_at: time::Instant::now(),
             lively_counters: Counters::default(),
@@ -152,6 +157,7 @@ impl Worker {
                     let _ = reply.try_send((withdrawn, system.waiters()));
                 }
             }
+            Command::Deliver(handler) => self.handler = Some(handler),
             Command::Wake => {}
         }
     }
@@ -172,8 +178,23 @@ impl Worker {
         true
     }
 
+    /// Sends interrupts to the handler. One that is behind leaves them with the machine, where later ones of
+    /// the same group join them; one that has gone leaves them to whoever asks.
+    fn deliver(&mut self, system: &mut System) {
+        while let Some(handler) = &self.handler
+            && !handler.is_full()
+            && let Some(interrupt) = system.take_interrupt()
+        {
+            if handler.send(interrupt).is_err() {
+                self.handler = None;
+            }
+            self.note_life();
+        }
+    }
+
     /// Answers the questions that can be.
     fn answer(&mut self, system: &mut System) {
+        self.deliver(system);
         let before = self.waiting.len();
         self.waiting.retain(|waiting| !answered(waiting, system));
         if self.waiting.len() < before {
