@@ -4,11 +4,13 @@
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::path::Path;
-use udma_sim::arch::{Arch, EngineId};
+use udma_sim::config::Config;
 use udma_sim::order::explore::{Options, explore};
 use udma_sim::order::litmus::Litmus;
-use udma_sim::order::race::{Detector, PacketAccess};
-use udma_sim::units::Addr;
+use udma_sim::scenario::Scenario;
+
+#[path = "../tests/common/million.rs"]
+mod million;
 
 fn explorer(criterion: &mut Criterion) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/litmus/mp-pad.toml");
@@ -29,38 +31,21 @@ fn explorer(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Sixteen queues that each copy block after block, with a signal that another one waits for.
+/// A scenario of a million descriptors on sixteen queues.
 fn races(criterion: &mut Criterion) {
-    const QUEUES: u64 = 16;
-    const PACKETS: u64 = 1 << 16;
-    let program = || {
-        let mut detector = Detector::new(Arch::V3, 1000);
-        let host = detector.agent("host");
-        for q in 0..QUEUES {
-            let queue = detector.queue(EngineId(q as u32), 0, false);
-            detector.doorbell(host, queue);
-            for n in 0..PACKETS {
-                let base = (q * PACKETS + n) * 8192;
-                let mut packet = PacketAccess {
-                    slot: n as u32,
-                    reads: vec![(Addr(base), 4096)],
-                    writes: vec![(Addr(base + 4096), 4096)],
-                    ..PacketAccess::default()
-                };
-                if n % 64 == 63 {
-                    packet.sow = true;
-                    packet.increments.push((0, q as u32));
-                }
-                detector.packet(queue, &packet);
-            }
-        }
-        detector.races().len()
-    };
+    const DESCRIPTORS: u64 = 1_000_000;
+    let text = million::scenario(DESCRIPTORS, true);
+    let scenario = Scenario::parse(Path::new("million.toml"), text).expect("a scenario");
+    let config = Config::builtin("cayman")
+        .expect("a config")
+        .expect("its name");
+    let plan = scenario.plan(config, 0).expect("a plan");
     let mut group = criterion.benchmark_group("race check");
     group.sample_size(10);
-    group.throughput(Throughput::Elements(QUEUES * PACKETS));
-    group.bench_function("1M descriptors on 16 queues", |b| {
-        b.iter(|| black_box(program()))
+    group.throughput(Throughput::Elements(DESCRIPTORS));
+    group.bench_function("races", |b| b.iter(|| black_box(plan.races())));
+    group.bench_function("superfluous barriers", |b| {
+        b.iter(|| black_box(plan.superfluous()));
     });
     group.finish();
 }

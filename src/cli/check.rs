@@ -1,17 +1,18 @@
-//! `udma-sim check`: the races of a scenario, without running it.
+//! `udma-sim check`: the races of a scenario, and its barriers that order nothing.
+
+mod sarif;
+mod text;
 
 use super::{print, refuse};
 use clap::ValueEnum;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::error::Error;
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use udma_sim::arch::Arch;
 use udma_sim::config::Config;
-use udma_sim::order::race::{Race, Side};
-use udma_sim::scenario::{Races, Scenario};
+use udma_sim::order::race::{BarrierKind, Origin, Race, Side};
+use udma_sim::scenario::{Races, Scenario, Superfluous};
 
 /// Exit status when something denied was found.
 const DENIED: u8 = 1;
@@ -27,7 +28,11 @@ pub struct Args {
 
     /// Exit with status 1 if there are any
     #[arg(long, value_enum)]
-    deny: Option<Deny>,
+    deny: Vec<Deny>,
+
+    /// Do not run the scenario to see what superfluous barriers cost
+    #[arg(long)]
+    untimed: bool,
 
     /// Print the report as JSON
     #[arg(long, conflicts_with = "sarif")]
@@ -40,7 +45,18 @@ pub struct Args {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Deny {
+    /// Two accesses to the same bytes that nothing orders
     Races,
+    /// Barriers that order nothing
+    Superfluous,
+}
+
+/// What was found for one generation.
+struct Found {
+    arch: Arch,
+    races: Races,
+    /// `None` if there are too many races to tell.
+    superfluous: Option<Vec<Superfluous>>,
 }
 
 pub fn main(args: &Args) -> ExitCode {
@@ -50,17 +66,23 @@ pub fn main(args: &Args) -> ExitCode {
     };
     let printed = match (args.json, args.sarif) {
         (true, _) => print(format!("{:#}\n", report_json(&found))),
-        (_, true) => print(format!("{:#}\n", sarif(&args.scenario, &found))),
-        _ => print(text(&found)),
+        (_, true) => print(format!("{:#}\n", sarif::sarif(&args.scenario, &found))),
+        _ => print(text::text(&found)),
     };
-    let any = found.iter().any(|(_, races)| !races.races.is_empty());
-    match any && args.deny == Some(Deny::Races) {
+    let denied = |deny: &Deny| match deny {
+        Deny::Races => found.iter().any(|found| !found.races.races.is_empty()),
+        Deny::Superfluous => found.iter().any(|found| match &found.superfluous {
+            None => true,
+            Some(barriers) => !barriers.is_empty(),
+        }),
+    };
+    match args.deny.iter().any(denied) {
         true => ExitCode::from(DENIED),
         false => printed,
     }
 }
 
-fn check(args: &Args) -> Result<Vec<(Arch, Races)>, Box<dyn Error>> {
+fn check(args: &Args) -> Result<Vec<Found>, Box<dyn Error>> {
     let scenario = Scenario::load(&args.scenario)?;
     let mut configs = Vec::new();
     for arch in &args.arch {
@@ -72,65 +94,50 @@ fn check(args: &Args) -> Result<Vec<(Arch, Races)>, Box<dyn Error>> {
     let mut found = Vec::new();
     for config in configs {
         let arch = config.arch();
-        let races = scenario.plan(config, scenario.seed())?.races()?;
-        found.push((arch, races));
+        let plan = scenario.plan(config, scenario.seed())?;
+        let races = plan.races()?;
+        let mut superfluous = plan.superfluous()?;
+        if let (Some(barriers), false) = (&mut superfluous, args.untimed) {
+            plan.measure(barriers, &mut |_| ())?;
+        }
+        found.push(Found {
+            arch,
+            races,
+            superfluous,
+        });
     }
     Ok(found)
 }
 
-fn text(found: &[(Arch, Races)]) -> String {
-    let mut text = String::new();
-    for (arch, races) in found {
-        for race in &races.races {
-            text += &format!("{arch}: {race}\n\n");
-        }
-        text += &match (races.races.len(), races.more) {
-            (0, _) => format!("{arch}: no races in {} packets\n", races.packets),
-            (n, 0) => format!("{arch}: {n} races in {} packets\n", races.packets),
-            (n, more) => format!(
-                "{arch}: {n} races in {} packets, and {more} more that are not listed\n",
-                races.packets
-            ),
-        };
+/// A barrier as reports call it.
+fn barrier_name(kind: BarrierKind) -> &'static str {
+    match kind {
+        BarrierKind::Dmb => "DMB",
+        BarrierKind::WriteBarrier => "WRITE_BARRIER",
+        BarrierKind::StrongOrder => "SOW",
     }
-    if found.len() > 1 {
-        text += &table(found);
-    }
-    text
 }
 
-/// Which race is there on which generation.
-fn table(found: &[(Arch, Races)]) -> String {
-    let mut rows: BTreeMap<String, Vec<Arch>> = BTreeMap::new();
-    for (arch, races) in found {
-        for race in &races.races {
-            let row = format!("{} / {}", race.first.who, race.second.who);
-            rows.entry(row).or_default().push(*arch);
-        }
-    }
-    let mut table = String::from("\n");
-    for (row, arches) in rows {
-        for (arch, _) in found {
-            let mark = if arches.contains(arch) {
-                "RACE   "
-            } else {
-                "ordered"
-            };
-            let _ = write!(table, "{arch} {mark}  ");
-        }
-        table += &format!("{row}\n");
-    }
-    table
+fn origin_json(origin: &Option<Origin>) -> Value {
+    let origin = origin.as_ref();
+    json!({
+        "line": origin.map(|origin| origin.line),
+        "call": origin.map(|origin| origin.call.as_str()),
+    })
 }
 
-fn side(side: &Side) -> Value {
-    json!({ "who": side.who, "step": side.step, "access": if side.write { "write" } else { "read" } })
+fn side_json(side: &Side) -> Value {
+    json!({
+        "who": side.who,
+        "from": origin_json(&side.origin),
+        "access": if side.write { "write" } else { "read" },
+    })
 }
 
 fn race_json(race: &Race) -> Value {
     json!({
-        "first": side(&race.first),
-        "second": side(&race.second),
+        "first": side_json(&race.first),
+        "second": side_json(&race.second),
         "from": race.bytes.0.to_string(),
         "to": race.bytes.1.to_string(),
         "witness": race.witness,
@@ -138,44 +145,30 @@ fn race_json(race: &Race) -> Value {
     })
 }
 
-fn report_json(found: &[(Arch, Races)]) -> Value {
-    let reports = found.iter().map(|(arch, races)| {
+fn superfluous_json(barriers: &Superfluous) -> Value {
+    json!({
+        "barrier": barrier_name(barriers.kind),
+        "from": origin_json(&barriers.origin),
+        "first": barriers.first,
+        "count": barriers.count,
+        "of": barriers.of,
+        "masked": barriers.masked,
+        "cycles": barriers.cycles,
+    })
+}
+
+fn report_json(found: &[Found]) -> Value {
+    let reports = found.iter().map(|found| {
+        let races = &found.races;
+        let superfluous = found.superfluous.as_ref();
         json!({
-            "arch": arch.name(),
+            "arch": found.arch.name(),
             "packets": races.packets,
             "races": races.races.iter().map(race_json).collect::<Vec<_>>(),
             "not_listed": races.more,
+            "left_out": races.left_out,
+            "superfluous": superfluous.map(|all| all.iter().map(superfluous_json).collect::<Vec<_>>()),
         })
     });
     Value::Array(reports.collect())
-}
-
-fn sarif(scenario: &Path, found: &[(Arch, Races)]) -> Value {
-    let results = found.iter().flat_map(|(arch, races)| {
-        races.races.iter().map(move |race| {
-            json!({
-                "ruleId": "race",
-                "level": "error",
-                "message": { "text": format!("{arch}: {race}") },
-                "locations": [{ "physicalLocation": {
-                    "artifactLocation": { "uri": scenario.display().to_string() }
-                } }],
-            })
-        })
-    });
-    json!({
-        "version": "2.1.0",
-        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-        "runs": [{
-            "tool": { "driver": {
-                "name": "udma-sim",
-                "version": env!("CARGO_PKG_VERSION"),
-                "rules": [{
-                    "id": "race",
-                    "shortDescription": { "text": "two accesses to the same bytes that nothing orders" }
-                }]
-            } },
-            "results": results.collect::<Vec<_>>(),
-        }],
-    })
 }

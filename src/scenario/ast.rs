@@ -225,6 +225,7 @@ pub(super) enum SequencerOpDecl {
 
 #[derive(Debug)]
 pub(super) struct ExpectDecl {
+    pub mark: Mark,
     pub only: Only,
     pub what: WhatDecl,
 }

@@ -148,10 +148,19 @@ impl Document {
         (line, before.chars().count() + 1)
     }
 
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Line of a place, counted from 1.
+    pub fn line(&self, mark: &Mark) -> usize {
+        self.line_column(mark.offset).0
+    }
+
     /// `file:line` of a place, for messages that point at a second place.
     pub fn place(&self, mark: &Mark) -> String {
-        let (line, _) = self.line_column(mark.offset);
-        format!("{}:{line}", self.path.display())
+        format!("{}:{}", self.path.display(), self.line(mark))
     }
 
     /// What came of a pass over the document: the result if nothing was recorded, else everything

@@ -174,6 +174,17 @@ impl HostSide {
         })
     }
 
+    /// First byte of a pring.
+    pub fn pring_base(&self, name: &str) -> Option<Addr> {
+        self.prings.get(name)?.base()
+    }
+
+    /// Tx descriptors of a vring.
+    pub fn tx_descriptors(&self, vring: &str) -> u32 {
+        let vring = self.vrings.get(vring);
+        vring.map_or(0, |vring| vring.tx().used_desc_count())
+    }
+
     /// Names of the vrings that something was added to.
     pub fn vrings(&self) -> impl Iterator<Item = &String> {
         self.vrings.keys()

@@ -21,11 +21,12 @@ mod quantity;
 mod reader;
 mod report;
 mod run;
+mod stripped;
 
 pub use diag::{Diagnostic, ScenarioError};
-pub use extract::{ExtractError, Races};
+pub use extract::{ExtractError, Races, Superfluous};
 pub use plan::Plan;
-pub use report::{ExpectationReport, Report, StepReport, Totals};
+pub use report::{ExpectationReport, RaceVerdict, Report, StepReport, Totals};
 pub use run::{Progress, RunError};
 
 use crate::config::Config;

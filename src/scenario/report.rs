@@ -45,6 +45,27 @@ pub struct Report {
     pub interrupts: Vec<String>,
     /// What the device ignored or could not make sense of, in words.
     pub warnings: Vec<String>,
+    /// Whether the program is race-free (`docs/ordering.md`, "Races"); `None` if nobody asked.
+    pub races: Option<RaceVerdict>,
+}
+
+/// Whether a program is race-free. That is a property of the program, not of the run: a program with
+/// races may well pass.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "verdict", rename_all = "snake_case")]
+pub enum RaceVerdict {
+    /// There are no races: no legal timing changes what it does.
+    RaceFree,
+    /// There are some.
+    Racy {
+        /// How many.
+        races: u64,
+    },
+    /// Not all of it could be checked, and nothing was found in the rest.
+    Unchecked {
+        /// Why.
+        why: String,
+    },
 }
 
 /// Counts over all engines.
@@ -197,6 +218,17 @@ impl Report {
             "barriers  {} DMB, {} write barriers, {} strong-ordered writes",
             totals.dmb, totals.write_barriers, totals.strong_order_writes
         )?;
+        match &self.races {
+            None => {}
+            Some(RaceVerdict::RaceFree) => writeln!(f, "races     none: the program is race-free")?,
+            Some(RaceVerdict::Racy { races }) => {
+                writeln!(
+                    f,
+                    "races     {races}; `udma-sim check` says which, docs/ordering.md why"
+                )?;
+            }
+            Some(RaceVerdict::Unchecked { why }) => writeln!(f, "races     not checked: {why}")?,
+        }
         for fault in &self.faults {
             writeln!(f, "fault     {fault}")?;
         }

@@ -6,6 +6,7 @@ use super::host_side::HostSide;
 use super::place::Region;
 use super::plan::{Action, FaultPlan, Plan, Step, WaitOn};
 use super::report::{Report, StepReport, Totals};
+use super::stripped::{Strip, Stripped};
 use crate::device::Counters;
 use crate::host::{Bus, BusError, PringError};
 use crate::sim::{Duration, Instant};
@@ -73,6 +74,17 @@ impl Plan {
     /// # Errors
     /// [`RunError`] if the machine cannot be set up. What goes wrong later is in the report.
     pub fn run(&self, progress: &mut dyn FnMut(Progress)) -> Result<Report, RunError> {
+        let mut report = self.timed(&Strip::default(), progress)?;
+        report.races = Some(self.race_verdict());
+        Ok(report)
+    }
+
+    /// Runs the plan without some barrier bits in the descriptors that the host writes.
+    pub(super) fn timed(
+        &self,
+        strip: &Strip,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Report, RunError> {
         let mut system = System::new(self.config.clone(), self.seed)?;
         for content in self
             .contents
@@ -87,13 +99,19 @@ impl Plan {
                 FaultPlan::SlowChannel { at, by } => system.slow_down(*at, *by),
             }
         }
-        let host = HostSide::new(self.config.arch(), &self.prings, &mut system)?;
+        let bus = &mut Stripped {
+            bus: &mut system,
+            strip,
+        };
+        let host = HostSide::new(self.config.arch(), &self.prings, bus)?;
         let mut sequencers = Vec::new();
-        for (name, program) in &self.sequencers {
-            sequencers.push(system.start_sequencer(name, program.clone())?);
+        for sequencer in &self.sequencers {
+            let program = sequencer.program.clone();
+            sequencers.push(system.start_sequencer(&sequencer.name, program)?);
         }
         let mut run = Run {
             plan: self,
+            strip,
             host,
             system,
             sequencers,
@@ -110,6 +128,7 @@ impl Plan {
 
 struct Run<'a> {
     plan: &'a Plan,
+    strip: &'a Strip,
     host: HostSide,
     system: System,
     sequencers: Vec<SequencerId>,
@@ -145,7 +164,11 @@ impl Run<'_> {
     fn act(&mut self, action: &Action) -> Result<(), String> {
         match action {
             Action::Host(action) => {
-                let done = self.host.perform(action, self.plan.seed, &mut self.system);
+                let bus = &mut Stripped {
+                    bus: &mut self.system,
+                    strip: self.strip,
+                };
+                let done = self.host.perform(action, self.plan.seed, bus);
                 done.map_err(|error| error.to_string())
             }
             Action::Wait { on, timeout } => self.wait(on, *timeout),
@@ -276,6 +299,7 @@ impl Run<'_> {
             expectations,
             errors: evidence.errors().iter().map(ToString::to_string).collect(),
             warnings: warnings(&counters),
+            races: None,
             faults: {
                 let injections = self.system.injections();
                 let shown = injections.iter().map(ToString::to_string);

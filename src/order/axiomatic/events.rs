@@ -2,7 +2,7 @@
 
 use crate::order::bursts::{Bursts, Source};
 use crate::order::outcome::Outcome;
-use crate::order::program::{Op, Program};
+use crate::order::program::{CellKind, Op, Program};
 use crate::system::WaitOp;
 
 /// Something that happens at one instant.
@@ -117,6 +117,22 @@ impl<'a> Events<'a> {
             }
         }
         pairs
+    }
+
+    /// Whether two events access the same atom of memory, which is no semaphore.
+    pub fn share_memory(&self, (a, b): (usize, usize)) -> bool {
+        let atoms = |event: usize| {
+            let (mut reads, writes) = self.accesses(self.list[event]);
+            reads.extend(writes);
+            reads
+        };
+        let others = atoms(b);
+        let is_memory = |atom: &usize| {
+            let cell = self.program.cell_of(*atom);
+            cell.is_some_and(|cell| cell.kind != CellKind::Semaphore)
+        };
+        let mut shared = atoms(a).into_iter().filter(|atom| others.contains(atom));
+        shared.any(|atom| is_memory(&atom))
     }
 
     /// Does what an event does to values; false if it is a wait for another value.

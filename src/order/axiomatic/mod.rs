@@ -28,6 +28,9 @@ pub struct Allowed {
     pub candidates: u64,
     /// All orders were looked at; if not, the bound was hit.
     pub exhaustive: bool,
+    /// Two accesses to the same memory, one of them a write, come in one order in some execution and in
+    /// the other order in another. Semaphores do not count: they are made for it.
+    pub racy: bool,
 }
 
 /// Enumerates what the axioms allow, looking at `max_candidates` orders at most.
@@ -41,8 +44,10 @@ pub fn allowed(
 ) -> Result<Allowed, TooManyEvents> {
     let bursts = Bursts::of(program);
     let events = Events::of(program, &bursts)?;
+    let conflicts = events.conflicts();
     let mut check = Check {
-        conflicts: events.conflicts(),
+        seen: vec![[false; 2]; conflicts.len()],
+        conflicts,
         events: &events,
         max_candidates,
         found: Allowed {
@@ -53,6 +58,10 @@ pub fn allowed(
     if let Some(order) = relations::demanded(&events, axioms) {
         check.orient(0, order);
     }
+    let both = |(conflict, seen): (&(usize, usize), &[bool; 2])| {
+        *seen == [true; 2] && events.share_memory(*conflict)
+    };
+    check.found.racy = check.conflicts.iter().zip(&check.seen).any(both);
     Ok(check.found)
 }
 
@@ -60,6 +69,8 @@ struct Check<'a> {
     events: &'a Events<'a>,
     /// Pairs of accesses whose order decides a value.
     conflicts: Vec<(usize, usize)>,
+    /// Which orders of each of them some execution has.
+    seen: Vec<[bool; 2]>,
     max_candidates: u64,
     found: Allowed,
 }
@@ -104,5 +115,8 @@ impl Check<'_> {
             }
         }
         self.found.outcomes.insert(outcome);
+        for ((a, b), seen) in self.conflicts.iter().zip(&mut self.seen) {
+            seen[usize::from(order.holds(*b, *a))] = true;
+        }
     }
 }

@@ -3,73 +3,35 @@
 //! The [`Detector`] is told of one in-order execution, step by step, and keeps happens-before as
 //! `docs/ordering.md` defines it: program order where an axiom orders it, barriers, completion, values
 //! observed. It never looks at pairs of packets: what is ordered is a prefix of each queue, and
-//! accesses are kept by address range.
+//! accesses are kept by address range. Beside each prefix it keeps what would be left of it without
+//! the barrier it hangs on, and so learns which barriers order something.
 
+mod access;
 mod clock;
+mod found;
+mod program;
+mod report;
 mod shadow;
+
+pub use access::{PacketAccess, Read, Write, WriteTo};
+pub use clock::BarrierKind;
+pub use found::Pair;
+pub use program::{InOrder, in_order};
+pub use report::{Origin, Race, Side};
 
 use crate::arch::{Arch, EngineId};
 use crate::units::Addr;
-use clock::{Clock, Seen};
+use clock::{Barrier, Clock, Prefix, Seen};
+use found::Found;
 use shadow::{Access, Shadow};
-use std::collections::BTreeMap;
-use std::fmt;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes that become visible at once, whatever the burst length.
 const WORD: u64 = 4;
 
 /// A host thread or sequencer, or a queue, of a [`Detector`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Thread(usize);
-
-/// The accesses of one packet.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PacketAccess {
-    /// Slot of its first Tx descriptor in the ring.
-    pub slot: u32,
-    /// Which step of the program authored or triggered it.
-    pub step: u32,
-    /// Bytes read.
-    pub reads: Vec<(Addr, u64)>,
-    /// Bytes written, in ring order.
-    pub writes: Vec<(Addr, u64)>,
-    /// The semaphores that it increments: with an embedded update, or with a packet's write.
-    pub increments: Vec<(u32, u32)>,
-    /// It carries DMB.
-    pub dmb: bool,
-    /// It carries a write barrier.
-    pub write_barrier: bool,
-    /// Its last write is strong-ordered.
-    pub sow: bool,
-    /// Its increment is embedded in its last descriptor.
-    pub embedded: bool,
-}
-
-/// One side of a race.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Side {
-    /// Queue with ring slot and packet, or the name of a host thread or sequencer.
-    pub who: String,
-    /// Which step of the program it comes from, if it is a packet.
-    pub step: Option<u32>,
-    /// It writes.
-    pub write: bool,
-}
-
-/// Two accesses that nothing orders.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Race {
-    /// The one that comes first when everything is executed in order.
-    pub first: Side,
-    /// The other.
-    pub second: Side,
-    /// First byte that both access, and one past the last.
-    pub bytes: (Addr, Addr),
-    /// Which interleaving exposes it.
-    pub witness: String,
-    /// The smallest change that orders them.
-    pub fix: String,
-}
+pub struct Thread(u32);
 
 enum Kind {
     Agent {
@@ -79,29 +41,38 @@ enum Kind {
     Queue {
         engine: EngineId,
         queue: u8,
-        dmb_masked: bool,
         packets: Vec<PacketNote>,
-        /// Clocks that packets start with, each from the packet it belongs to on.
+        /// What each packet writes, one behind the other: what is known of a queue is a prefix of this.
+        writes: Vec<WriteNote>,
+        /// Clocks that writes start with, each from the write it belongs to on.
         starts: Vec<(u32, Clock)>,
-        /// Packets below this are complete before the next one starts.
-        drained: u32,
-        /// Writes of packets below this are visible before the next packet's.
-        fence: u32,
+        /// Writes of packets that are complete before the next one starts.
+        drained: Prefix,
+        /// Writes that are visible before the next packet's.
+        fence: Prefix,
     },
 }
 
 #[derive(Clone, Copy)]
 struct PacketNote {
     slot: u32,
-    step: u32,
-    /// Who sees its last write sees all writes of packets below this: with its own, if that is one burst
-    /// at most.
-    shows: u32,
+    tag: u32,
+    /// One past its last write.
+    end: u32,
+}
+
+#[derive(Clone, Copy)]
+struct WriteNote {
+    packet: u32,
+    /// The writes that are visible to who sees this one: with itself, if that is one burst at most.
+    shows: Prefix,
 }
 
 /// What an increment lets its observer know.
 struct Release {
-    thread: usize,
+    thread: u32,
+    /// How much it adds.
+    weight: u64,
     clock: Clock,
 }
 
@@ -112,11 +83,9 @@ pub struct Detector {
     clocks: Vec<Clock>,
     shadow: Shadow,
     releases: BTreeMap<(u32, u32), Vec<Release>>,
-    /// The bytes of each race.
-    found: BTreeMap<(Access, Access), (u64, u64)>,
-    max_races: usize,
-    /// Races beyond the most that are kept.
-    pub more: u64,
+    found: Found,
+    /// Barriers without which something would not be ordered, by queue.
+    needed: BTreeSet<(u32, Barrier)>,
 }
 
 impl Detector {
@@ -128,9 +97,8 @@ impl Detector {
             clocks: Vec::new(),
             shadow: Shadow::default(),
             releases: BTreeMap::new(),
-            found: BTreeMap::new(),
-            max_races,
-            more: 0,
+            found: Found::new(max_races),
+            needed: BTreeSet::new(),
         }
     }
 
@@ -143,47 +111,43 @@ impl Detector {
     }
 
     /// Adds a queue.
-    pub fn queue(&mut self, engine: EngineId, queue: u8, dmb_masked: bool) -> Thread {
+    pub fn queue(&mut self, engine: EngineId, queue: u8) -> Thread {
         self.add(Kind::Queue {
             engine,
             queue,
-            dmb_masked,
             packets: Vec::new(),
+            writes: Vec::new(),
             starts: Vec::new(),
-            drained: 0,
-            fence: 0,
+            drained: Prefix::default(),
+            fence: Prefix::default(),
         })
     }
 
     fn add(&mut self, kind: Kind) -> Thread {
         self.threads.push(kind);
         self.clocks.push(Clock::default());
-        Thread(self.threads.len() - 1)
+        Thread(self.threads.len() as u32 - 1)
     }
 
     /// An agent rings a queue's doorbell: the packets told from now on start after what the agent has
     /// done and knows (A10).
     pub fn doorbell(&mut self, agent: Thread, queue: Thread) {
         let clock = self.own(agent);
-        self.clocks[queue.0].join(&clock);
-        if let Kind::Queue {
-            packets, starts, ..
-        } = &mut self.threads[queue.0]
-        {
-            starts.push((packets.len() as u32, self.clocks[queue.0].clone()));
+        let known = &mut self.clocks[queue.0 as usize];
+        known.join(&clock);
+        let queue = &mut self.threads[queue.0 as usize];
+        if let Kind::Queue { writes, starts, .. } = queue {
+            starts.push((writes.len() as u32, known.clone()));
         }
     }
 
     /// What an agent lets others know: all it has done, and all it knows.
     fn own(&mut self, agent: Thread) -> Clock {
-        let mut clock = self.clocks[agent.0].clone();
-        if let Kind::Agent { epoch, .. } = &mut self.threads[agent.0] {
+        let mut clock = self.clocks[agent.0 as usize].clone();
+        if let Kind::Agent { epoch, .. } = &mut self.threads[agent.0 as usize] {
             *epoch += 1;
-            let seen = Seen {
-                visible: *epoch,
-                read: *epoch,
-            };
-            clock.learn(agent.0, seen);
+            let (visible, read) = (Prefix::sure(*epoch), *epoch);
+            clock.learn(agent.0, Seen { visible, read });
         }
         clock
     }
@@ -192,64 +156,133 @@ impl Detector {
     pub fn packet(&mut self, thread: Thread, access: &PacketAccess) {
         let Kind::Queue {
             packets,
-            dmb_masked,
+            writes,
             drained,
             fence,
             ..
-        } = &mut self.threads[thread.0]
+        } = &mut self.threads[thread.0 as usize]
         else {
             return;
         };
-        let index = packets.len() as u32;
-        let shows = match (access.embedded, access.sow) {
-            (true, _) => index + 1,
-            (false, true) => index,
-            _ => *fence,
-        };
-        let single = access.writes.len() <= 1 && access.writes.iter().all(|(_, len)| *len <= WORD);
-        let shows = match single && shows == index {
-            true => index + 1,
-            false => shows,
-        };
+        let packet = packets.len() as u32;
+        let first = writes.len() as u32;
+        let (before, done) = (*fence, *drained);
+        for write in &access.writes {
+            let index = writes.len() as u32;
+            let strong = Prefix::because(index, (packet, BarrierKind::StrongOrder));
+            let shows = match write.sow {
+                true => before.join(strong),
+                false => before,
+            };
+            let single = !matches!(write.to, WriteTo::Memory(_, len) if len > WORD);
+            writes.push(WriteNote {
+                packet,
+                shows: match single {
+                    true => shows.with_next(index),
+                    false => shows,
+                },
+            });
+        }
+        if access.writes.is_empty() {
+            // Its reads have to come somewhere.
+            let shows = before;
+            writes.push(WriteNote { packet, shows });
+        }
+        let end = writes.len() as u32;
         packets.push(PacketNote {
             slot: access.slot,
-            step: access.step,
-            shows,
+            tag: access.tag,
+            end,
         });
-        let done = *drained;
-        if access.dmb && !*dmb_masked {
-            *drained = index + 1;
-            *fence = index + 1;
+        if access.dmb {
+            let dmb = Prefix::because(end, (packet, BarrierKind::Dmb));
+            *drained = drained.join(dmb);
+            *fence = fence.join(dmb);
         }
         if access.write_barrier {
-            *fence = index + 1;
+            let barrier = (packet, BarrierKind::WriteBarrier);
+            *fence = fence.join(Prefix::because(end, barrier));
         }
-        for (at, len) in &access.reads {
-            self.note(thread.0, index, done, (*at, *len), false);
+        self.within(thread.0, first, access);
+        for read in &access.reads {
+            let index = first + access.fed_by(read);
+            self.note(
+                thread.0,
+                (index, access.tag),
+                done,
+                (read.at, read.len),
+                false,
+            );
         }
-        for (at, len) in &access.writes {
-            self.note(thread.0, index, done, (*at, *len), true);
-        }
-        for cell in &access.increments {
-            let clock = self.shown(thread.0, index);
-            let thread = thread.0;
-            let releases = self.releases.entry(*cell).or_default();
-            releases.push(Release { thread, clock });
+        for (index, write) in (first..).zip(&access.writes) {
+            if let WriteTo::Memory(at, len) = write.to {
+                self.note(thread.0, (index, access.tag), done, (at, len), true);
+            }
+            if let WriteTo::Semaphore(cell) = write.to {
+                let shows = self.shows(thread.0, index);
+                self.release(thread.0, cell, self.shown(thread.0, index, shows));
+            }
+            if let Some(cell) = write.embedded {
+                let shows = before.join(Prefix::sure(index + 1));
+                self.release(thread.0, cell, self.shown(thread.0, index, shows));
+            }
         }
     }
 
-    /// What who sees the last write of a packet knows.
-    fn shown(&self, thread: usize, index: u32) -> Clock {
-        let Kind::Queue {
-            packets, starts, ..
-        } = &self.threads[thread]
-        else {
+    fn release(&mut self, thread: u32, cell: (u32, u32), clock: Clock) {
+        self.releases.entry(cell).or_default().push(Release {
+            thread,
+            weight: 1,
+            clock,
+        });
+    }
+
+    fn shows(&self, thread: u32, index: u32) -> Prefix {
+        match &self.threads[thread as usize] {
+            Kind::Queue { writes, .. } => {
+                let note = writes.get(index as usize);
+                note.map(|note| note.shows).unwrap_or_default()
+            }
+            Kind::Agent { .. } => Prefix::default(),
+        }
+    }
+
+    /// Races of a packet with itself: it reads what it may have written before.
+    fn within(&mut self, thread: u32, first: u32, packet: &PacketAccess) {
+        for read in &packet.reads {
+            for (index, write) in (first..).zip(&packet.writes) {
+                let WriteTo::Memory(at, len) = write.to else {
+                    continue;
+                };
+                let start = read.at.0.max(at.0);
+                let end = (read.at.0.saturating_add(read.len)).min(at.0.saturating_add(len));
+                let place = |place: u64, at: Addr| i128::from(place) - i128::from(at.0);
+                if start >= end || place(read.place, read.at) <= place(write.place, at) {
+                    continue;
+                }
+                let access = |index, write| Access {
+                    thread,
+                    index,
+                    write,
+                    tag: packet.tag,
+                };
+                let pair = (
+                    access(index, true),
+                    access(first + packet.fed_by(read), false),
+                );
+                self.found.record(pair, (start, end));
+            }
+        }
+    }
+
+    /// What who sees a write of a queue knows, if all writes in `visible` are visible then.
+    fn shown(&self, thread: u32, index: u32, visible: Prefix) -> Clock {
+        let Kind::Queue { starts, .. } = &self.threads[thread as usize] else {
             return Clock::default();
         };
         let later = starts.partition_point(|(first, _)| *first <= index);
         let start = later.checked_sub(1).and_then(|n| starts.get(n));
         let mut clock = start.map_or_else(Clock::default, |(_, clock)| clock.clone());
-        let visible = packets.get(index as usize).map_or(0, |note| note.shows);
         // The stream is in order: every read up to here was satisfied before this write (A1, A2).
         let read = index + 1;
         clock.learn(thread, Seen { visible, read });
@@ -257,83 +290,126 @@ impl Detector {
     }
 
     /// An agent accesses memory.
-    pub fn access(&mut self, agent: Thread, at: Addr, len: u64, write: bool) {
-        let Kind::Agent { epoch, .. } = &self.threads[agent.0] else {
+    pub fn access(&mut self, agent: Thread, tag: u32, (at, len): (Addr, u64), write: bool) {
+        let Kind::Agent { epoch, .. } = &self.threads[agent.0 as usize] else {
             return;
         };
-        self.note(agent.0, *epoch, 0, (at, len), write);
+        let own = (*epoch, tag);
+        self.note(agent.0, own, Prefix::default(), (at, len), write);
     }
 
     /// An agent adds to a semaphore.
-    pub fn increment(&mut self, agent: Thread, cell: (u32, u32)) {
+    pub fn increment(&mut self, agent: Thread, cell: (u32, u32), by: u64) {
         let clock = self.own(agent);
-        let thread = agent.0;
         let releases = self.releases.entry(cell).or_default();
-        releases.push(Release { thread, clock });
+        releases.push(Release {
+            thread: agent.0,
+            weight: by,
+            clock,
+        });
     }
 
-    /// An agent has waited until `missing` of the increments so far could still be to come: it knows what
-    /// those show that must have happened, whichever they were.
-    pub fn wait_semaphore(&mut self, agent: Thread, cell: (u32, u32), missing: usize) {
+    /// An agent sets a semaphore: what has been added to it says nothing from now on.
+    pub fn set_semaphore(&mut self, agent: Thread, cell: (u32, u32), value: u64) {
+        self.releases.remove(&cell);
+        self.increment(agent, cell, value);
+    }
+
+    /// An agent has waited until no more than `missing` of what has been added so far can still be to
+    /// come: it knows what the rest shows, whichever it was.
+    pub fn wait_semaphore(&mut self, agent: Thread, cell: (u32, u32), missing: u64) {
         let Some(releases) = self.releases.get(&cell) else {
             return;
         };
-        let mut per_thread: BTreeMap<usize, Vec<&Release>> = BTreeMap::new();
-        for release in releases {
-            per_thread.entry(release.thread).or_default().push(release);
-        }
+        // Increments of one thread to one cell become visible in order (A3): what is missing is its last.
+        let mut later: BTreeMap<u32, u64> = BTreeMap::new();
         let mut learned = Clock::default();
-        for own in per_thread.values() {
-            // Increments of one thread to one cell become visible in order (A3).
-            if let Some(last) = own.len().checked_sub(missing + 1) {
-                own[..=last]
-                    .iter()
-                    .for_each(|release| learned.join(&release.clock));
+        for release in releases.iter().rev() {
+            let later = later.entry(release.thread).or_default();
+            *later = later.saturating_add(release.weight);
+            if *later > missing {
+                learned.join(&release.clock);
             }
         }
-        self.clocks[agent.0].join(&learned);
+        self.clocks[agent.0 as usize].join(&learned);
     }
 
     /// An agent has seen the last write to a word.
     pub fn wait_word(&mut self, agent: Thread, at: Addr) {
         for write in self.shadow.writes_at(at.0) {
-            let clock = match &self.threads[write.thread] {
-                Kind::Queue { .. } => self.shown(write.thread, write.index),
-                Kind::Agent { .. } => continue,
-            };
-            self.clocks[agent.0].join(&clock);
+            let shows = self.shows(write.thread, write.index);
+            let clock = self.shown(write.thread, write.index, shows);
+            self.clocks[agent.0 as usize].join(&clock);
+        }
+    }
+
+    /// An agent has seen that the first packets told of a queue are complete (A9).
+    pub fn wait_packets(&mut self, agent: Thread, queue: Thread, complete: u32) {
+        let Kind::Queue { packets, .. } = &self.threads[queue.0 as usize] else {
+            return;
+        };
+        let last = complete
+            .checked_sub(1)
+            .and_then(|n| packets.get(n as usize));
+        if let Some(PacketNote { end, .. }) = last.copied() {
+            let clock = self.shown(queue.0, end - 1, Prefix::sure(end));
+            self.clocks[agent.0 as usize].join(&clock);
         }
     }
 
     /// An agent has seen that every packet told so far of a queue is complete (A9).
     pub fn wait_queue(&mut self, agent: Thread, queue: Thread) {
-        if let Kind::Queue {
-            packets, starts, ..
-        } = &self.threads[queue.0]
-        {
-            let all = packets.len() as u32;
-            let seen = Seen {
-                visible: all,
-                read: all,
-            };
-            let clock = starts.last().map(|(_, clock)| clock.clone());
-            let known = &mut self.clocks[agent.0];
-            known.join(&clock.unwrap_or_default());
-            known.learn(queue.0, seen);
+        if let Kind::Queue { packets, .. } = &self.threads[queue.0 as usize] {
+            self.wait_packets(agent, queue, packets.len() as u32);
         }
     }
 
     /// An agent has seen another one end.
     pub fn wait_agent(&mut self, agent: Thread, other: Thread) {
         let clock = self.own(other);
-        self.clocks[agent.0].join(&clock);
+        self.clocks[agent.0 as usize].join(&clock);
+    }
+
+    /// Races beyond the most that are kept.
+    pub fn more(&self) -> u64 {
+        self.found.more
+    }
+
+    /// The packet of an access, or the epoch of an agent's.
+    fn packet_of(&self, access: Access) -> u32 {
+        match &self.threads[access.thread as usize] {
+            Kind::Queue { writes, .. } => {
+                let note = writes.get(access.index as usize);
+                note.map_or(0, |note| note.packet)
+            }
+            Kind::Agent { .. } => access.index,
+        }
+    }
+
+    /// The races found, as pairs.
+    pub fn pairs(&self) -> impl Iterator<Item = Pair> {
+        self.found
+            .races()
+            .map(|(pair, _)| pair)
+            .map(|(first, second)| Pair {
+                first: Thread(first.thread),
+                packet: self.packet_of(*first),
+                second: Thread(second.thread),
+                other: self.packet_of(*second),
+                writes: (first.write, second.write),
+            })
+    }
+
+    /// Whether some access would not be ordered without a barrier, alone, of a packet of a queue.
+    pub fn needs(&self, queue: Thread, packet: u32, kind: BarrierKind) -> bool {
+        self.needed.contains(&(queue.0, (packet, kind)))
     }
 
     fn note(
         &mut self,
-        thread: usize,
-        index: u32,
-        drained: u32,
+        thread: u32,
+        (index, tag): (u32, u32),
+        drained: Prefix,
         (at, len): (Addr, u64),
         write: bool,
     ) {
@@ -341,140 +417,36 @@ impl Detector {
         if at.0 >= end {
             return;
         }
-        let is_queue = matches!(self.threads[thread], Kind::Queue { .. });
-        let clock = &self.clocks[thread];
+        let is_queue = matches!(self.threads[thread as usize], Kind::Queue { .. });
+        let clock = &self.clocks[thread as usize];
         let access = Access {
             thread,
             index,
             write,
+            tag,
         };
-        let (found, more, most) = (&mut self.found, &mut self.more, self.max_races);
+        let (found, needed) = (&mut self.found, &mut self.needed);
         self.shadow.access((at.0, end), access, |old, bytes| {
-            let ordered = match old.thread == thread {
-                true if !is_queue => true,
+            let (ordered, by) = match old.thread == thread {
+                true if !is_queue => (true, None),
                 // A3 orders two writes, A1 and A2 a read before a write; a read after a write only DMB.
-                true => !old.write || write || old.index < drained || old.index == index,
+                true if !old.write || write => (true, None),
+                true => drained.holds(old.index),
                 false => {
                     let seen = clock.of(old.thread);
-                    old.index < if old.write { seen.visible } else { seen.read }
+                    match old.write {
+                        true => seen.visible.holds(old.index),
+                        false => (old.index < seen.read, None),
+                    }
                 }
             };
+            if let Some(barrier) = by {
+                needed.insert((old.thread, barrier));
+            }
             if !ordered {
-                let key = (old, access);
-                let room = found.len() < most;
-                match found.get_mut(&key) {
-                    Some((first, last)) => {
-                        *first = bytes.0.min(*first);
-                        *last = bytes.1.max(*last);
-                    }
-                    None if room => {
-                        found.insert(key, bytes);
-                    }
-                    None => *more += 1,
-                }
+                found.record((old, access), bytes);
             }
             ordered
         });
-    }
-
-    /// The races found, in the order of their threads.
-    pub fn races(&self) -> Vec<Race> {
-        let races = self.found.iter();
-        races
-            .map(|(key, bytes)| {
-                let (a, b) = *key;
-                let (first, second) = (self.side(a), self.side(b));
-                Race {
-                    witness: witness(&first, &second),
-                    fix: self.fix(a, b.thread),
-                    first,
-                    second,
-                    bytes: (Addr(bytes.0), Addr(bytes.1)),
-                }
-            })
-            .collect()
-    }
-
-    fn side(&self, access: Access) -> Side {
-        let Access {
-            thread,
-            index,
-            write,
-        } = access;
-        match &self.threads[thread] {
-            Kind::Agent { name, .. } => Side {
-                who: name.clone(),
-                step: None,
-                write,
-            },
-            Kind::Queue {
-                engine,
-                queue,
-                packets,
-                ..
-            } => {
-                let note = packets.get(index as usize);
-                let slot = note.map_or(0, |note| note.slot);
-                Side {
-                    who: format!("{engine} queue {queue} slot {slot} (packet {index})"),
-                    step: note.map(|note| note.step),
-                    write,
-                }
-            }
-        }
-    }
-
-    /// The smallest change that orders an access before what thread `b` does.
-    fn fix(&self, access: Access, b: usize) -> String {
-        let (a, i) = (access.thread, access.index);
-        let Kind::Queue { packets, .. } = &self.threads[a] else {
-            return format!("let the other side wait for {}", self.side(access).who);
-        };
-        if a == b {
-            return format!("DMB on packet {i}: nothing else holds reads of the same queue back");
-        }
-        // The first later packet that somebody could have heard of it from.
-        let heard = self.clocks[b]
-            .of(a)
-            .read
-            .checked_sub(1)
-            .filter(|heard| *heard >= i);
-        match heard {
-            Some(signal) if access.write && signal > i => {
-                let slot = packets.get(signal as usize).map_or(0, |note| note.slot);
-                match self.arch.spec().caps.strong_order_writes {
-                    true => format!(
-                        "SOW on the Rx descriptor of packet {signal} (slot {slot}), the signal"
-                    ),
-                    false => {
-                        let last = signal - 1;
-                        format!("DMB or WRITE_BARRIER on packet {last}, the last before the signal")
-                    }
-                }
-            }
-            _ => format!("signal the end of packet {i}, and wait for that before"),
-        }
-    }
-}
-
-fn witness(first: &Side, second: &Side) -> String {
-    let verb = |side: &Side| if side.write { "writes" } else { "reads" };
-    let verbs = (verb(first), verb(second));
-    format!(
-        "{} {} before {} {}",
-        second.who, verbs.1, first.who, verbs.0
-    )
-}
-
-impl fmt::Display for Race {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let verb = |side: &Side| if side.write { "write" } else { "read" };
-        let (from, to) = self.bytes;
-        writeln!(f, "race on {from}..{to}")?;
-        for side in [&self.first, &self.second] {
-            writeln!(f, "  {:<5} by {}", verb(side), side.who)?;
-        }
-        writeln!(f, "  exposed when {}", self.witness)?;
-        write!(f, "  fix: {}", self.fix)
     }
 }

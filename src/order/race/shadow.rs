@@ -6,9 +6,11 @@ use std::collections::BTreeMap;
 /// An access: a thread's packet or epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Access {
-    pub thread: usize,
+    pub thread: u32,
     pub index: u32,
     pub write: bool,
+    /// What the program calls it.
+    pub tag: u32,
 }
 
 struct Range {

@@ -75,6 +75,7 @@ pub(super) fn expect(table: &Reader<'_>) -> Result<ExpectDecl, Reported> {
     };
     table.finish()?;
     Ok(ExpectDecl {
+        mark: table.mark().clone(),
         only: only?,
         what: what?,
     })

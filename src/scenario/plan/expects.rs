@@ -128,7 +128,8 @@ fn expect(
             (text, check)
         }
     };
-    Ok(Expect { text, check })
+    let line = scope.document.line(&decl.mark);
+    Ok(Expect { line, text, check })
 }
 
 fn compared(

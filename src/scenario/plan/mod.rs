@@ -23,10 +23,13 @@ use crate::sim::Duration;
 use crate::system::SequencerOp;
 use crate::units::Addr;
 use std::ops::Range;
+use std::path::PathBuf;
 
 /// A scenario ready to run.
 #[derive(Debug)]
 pub struct Plan {
+    /// The scenario file.
+    pub(super) path: PathBuf,
     pub(super) name: String,
     pub(super) description: String,
     pub(super) config: Config,
@@ -35,7 +38,7 @@ pub struct Plan {
     pub(super) contents: Vec<Content>,
     pub(super) prings: Vec<PringPlan>,
     pub(super) steps: Vec<Step>,
-    pub(super) sequencers: Vec<(String, Vec<SequencerOp>)>,
+    pub(super) sequencers: Vec<SequencerPlan>,
     pub(super) faults: Vec<FaultPlan>,
     pub(super) expects: Vec<Expect>,
 }
@@ -47,10 +50,21 @@ pub(super) struct Content {
     pub fill: Fill,
 }
 
+/// A program that runs beside the host.
+#[derive(Debug)]
+pub(super) struct SequencerPlan {
+    pub name: String,
+    pub program: Vec<SequencerOp>,
+    /// The line of each operation.
+    pub lines: Vec<usize>,
+}
+
 /// A ring in device memory.
 #[derive(Clone, Debug)]
 pub(super) struct PringPlan {
     pub name: String,
+    /// Line of the file, counted from 1.
+    pub line: usize,
     pub direction: crate::arch::regs::Direction,
     pub at: Addr,
     pub descriptors: u32,
@@ -63,6 +77,8 @@ pub(super) struct PringPlan {
 pub(super) struct Step {
     /// Index of the `[[step]]` in the file; repetitions share it.
     pub source: usize,
+    /// Line of the file, counted from 1.
+    pub line: usize,
     pub label: Option<String>,
     /// The operation, as the file names it.
     pub call: &'static str,
@@ -127,6 +143,8 @@ pub(super) enum WaitOn {
 /// One expectation.
 #[derive(Debug)]
 pub(super) struct Expect {
+    /// Line of the file, counted from 1.
+    pub line: usize,
     /// What is expected, in words.
     pub text: String,
     pub check: Check,
@@ -217,6 +235,7 @@ fn build(document: &Document, ast: &Ast, config: Config, seed: u64) -> Result<Pl
     let expects = expects::expects(&scope, ast, &tried.steps, &contents)?;
     let faults = faults?;
     Ok(Plan {
+        path: document.path().to_path_buf(),
         name: ast.name.clone(),
         description: ast.description.clone(),
         config,
@@ -230,7 +249,15 @@ fn build(document: &Document, ast: &Ast, config: Config, seed: u64) -> Result<Pl
             .collect(),
         sequencers: sequencers
             .into_iter()
-            .map(|planned| (planned.name, planned.program))
+            .map(|planned| SequencerPlan {
+                name: planned.name,
+                program: planned.program,
+                lines: planned
+                    .marks
+                    .iter()
+                    .map(|mark| document.line(mark))
+                    .collect(),
+            })
             .collect(),
         faults,
         expects,

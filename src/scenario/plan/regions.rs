@@ -88,6 +88,7 @@ fn pring(scope: &mut Scope<'_>, decl: &PringDecl) -> Result<PringPlan, Reported>
     };
     Ok(PringPlan {
         name: decl.name.value.clone(),
+        line: scope.document.line(&decl.name.mark),
         direction: decl.direction,
         at,
         descriptors,

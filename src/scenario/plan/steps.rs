@@ -114,6 +114,7 @@ fn step(scope: &mut Scope<'_>, decl: &StepDecl, host: &HostSide) -> Result<Step,
     let (call, detail, action) = operation(scope, &decl.op, host)?;
     Ok(Step {
         source: decl.index,
+        line: scope.document.line(&decl.mark),
         label: decl.label.as_ref().map(|label| label.value.clone()),
         call,
         detail,

@@ -1,0 +1,367 @@
+//! The program of a plan, executed in order without an engine, for the race detector: host steps, every
+//! descriptor of every queue, sequencers, and what the expectations look at in the end.
+
+mod machine;
+mod origins;
+mod packet;
+mod superfluous;
+
+pub use superfluous::Superfluous;
+
+use super::host_side::{HostAction, HostSide};
+use super::plan::{Action, Check, Plan, Subject, WaitOn, Wanted};
+use super::report::RaceVerdict;
+use crate::arch::EventBlock;
+use crate::arch::regs::queue;
+use crate::host::PringError;
+use crate::order::race::{Detector, Race, Thread};
+use crate::system::{Condition, SemTest, SequencerOp, WaitOp};
+use machine::{BarrierUse, Ignored, Machine};
+use origins::{Authored, Origins};
+use std::path::PathBuf;
+
+/// Most races that a report holds; further ones are counted.
+const MAX_RACES: usize = 1000;
+
+/// Why a scenario cannot be checked for races.
+#[derive(Debug, thiserror::Error)]
+pub enum ExtractError {
+    /// Memory for the rings could not be mapped.
+    #[error("cannot map memory: {0}")]
+    Memory(#[from] std::io::Error),
+    /// A ring could not be set up.
+    #[error(transparent)]
+    Ring(#[from] PringError),
+    /// A step that the check cannot follow.
+    #[error("{path}:{line}: {call}: {what}", path = path.display())]
+    Step {
+        /// The scenario file.
+        path: PathBuf,
+        /// Line of the step, or of the sequencer's instruction.
+        line: usize,
+        /// What it does.
+        call: String,
+        /// Why it cannot be followed.
+        what: String,
+    },
+}
+
+/// What the race check of a scenario found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Races {
+    /// The races.
+    pub races: Vec<Race>,
+    /// Further ones that are not listed.
+    pub more: u64,
+    /// Packets looked at.
+    pub packets: u64,
+    /// What was left out because the device would refuse it, in words.
+    pub left_out: Vec<String>,
+}
+
+impl Plan {
+    /// Checks the plan's program for races (`docs/ordering.md`, "Races").
+    ///
+    /// # Errors
+    /// [`ExtractError`] for what the check cannot follow: waits that never end when everything is executed
+    /// in order.
+    pub fn races(&self) -> Result<Races, ExtractError> {
+        let (walked, origins) = (self.walk(&Ignored::new())?, Origins::of(self));
+        Ok(Races {
+            races: walked.detector.races(&|tag| origins.of_tag(tag)),
+            more: walked.detector.more(),
+            packets: walked.packets,
+            left_out: walked.left_out,
+        })
+    }
+
+    /// Whether the plan's program is race-free, as far as that can be told.
+    pub(super) fn race_verdict(&self) -> RaceVerdict {
+        match self.races() {
+            Err(error) => RaceVerdict::Unchecked {
+                why: error.to_string(),
+            },
+            Ok(found) if !found.races.is_empty() => RaceVerdict::Racy {
+                races: found.races.len() as u64 + found.more,
+            },
+            Ok(found) => match found.left_out.first() {
+                Some(why) => RaceVerdict::Unchecked { why: why.clone() },
+                None => RaceVerdict::RaceFree,
+            },
+        }
+    }
+
+    /// Executes the program in order, as if the barriers in `ignored` were not there.
+    fn walk(&self, ignored: &Ignored) -> Result<Walked, ExtractError> {
+        let mut machine = Machine::new(&self.config, ignored)?;
+        let host = HostSide::new(self.config.arch(), &self.prings, &mut machine)?;
+        let origins = Origins::of(self);
+        let authored = Authored::default();
+        for (n, pring) in self.prings.iter().enumerate() {
+            authored.load(&mut machine, pring, origins.of_pring(n));
+        }
+        let host_thread = machine.detector.agent("host");
+        let sequencers = self.sequencers.iter();
+        let named = |name: &str| format!("sequencer {name}");
+        let sequencers = sequencers.map(|s| (machine.detector.agent(&named(&s.name)), 0));
+        let mut walk = Walk {
+            plan: self,
+            sequencers: sequencers.collect(),
+            machine,
+            host,
+            host_thread,
+            origins,
+            authored,
+        };
+        walk.run_sequencers()?;
+        for (index, step) in self.steps.iter().enumerate() {
+            let tag = walk.origins.of_step(index);
+            walk.act(&step.action, tag)?;
+            walk.run_sequencers()?;
+        }
+        walk.expectations();
+        Ok(Walked {
+            detector: walk.machine.detector,
+            barriers: walk.machine.barriers,
+            packets: walk.machine.packets,
+            left_out: walk.machine.left_out,
+        })
+    }
+}
+
+/// What an in-order execution leaves behind.
+struct Walked {
+    detector: Detector,
+    /// Every barrier that a packet had, ignored ones too.
+    barriers: Vec<BarrierUse>,
+    packets: u64,
+    left_out: Vec<String>,
+}
+
+struct Walk<'a> {
+    plan: &'a Plan,
+    machine: Machine<'a>,
+    host: HostSide,
+    host_thread: Thread,
+    /// Thread and next instruction.
+    sequencers: Vec<(Thread, usize)>,
+    origins: Origins<'a>,
+    authored: Authored,
+}
+
+impl Walk<'_> {
+    fn refuse<T>(&self, tag: u32, what: impl Into<String>) -> Result<T, ExtractError> {
+        let origin = self.origins.of_tag(tag);
+        let (line, call) = origin.map_or((1, String::new()), |origin| (origin.line, origin.call));
+        Err(ExtractError::Step {
+            path: self.plan.path.clone(),
+            line,
+            call,
+            what: what.into(),
+        })
+    }
+
+    fn act(&mut self, action: &Action, tag: u32) -> Result<(), ExtractError> {
+        let host = self.host_thread;
+        self.machine.acts(host, tag);
+        match action {
+            Action::Host(action) => {
+                self.machine.follows_driver = matches!(action, HostAction::Driver(_));
+                let done = self.host.perform(action, self.plan.seed, &mut self.machine);
+                self.machine.follows_driver = false;
+                if let Err(error) = done {
+                    return self.refuse(tag, error.to_string());
+                }
+                self.authored
+                    .note(&mut self.machine, &self.host, action, tag);
+                if let HostAction::Write { region, .. } = action {
+                    let bytes = (region.at, region.bytes);
+                    self.machine.detector.access(host, tag, bytes, true);
+                }
+            }
+            Action::Observe { region, .. } => {
+                let bytes = (region.at, region.bytes);
+                self.machine.detector.access(host, tag, bytes, false);
+            }
+            Action::Wait { on, .. } => self.wait(on, tag)?,
+            Action::Interrupt { .. } | Action::ReadRegister { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, on: &WaitOn, tag: u32) -> Result<(), ExtractError> {
+        let host = self.host_thread;
+        let condition = match on {
+            WaitOn::For(_) => return Ok(()),
+            WaitOn::Sequencer(index) => {
+                if let Some((thread, next)) = self.sequencers.get(*index).copied() {
+                    let name = &self.plan.sequencers[*index].name;
+                    if next < self.plan.sequencers[*index].program.len() {
+                        let what = format!(
+                            "sequencer \"{name}\" does not end when everything is executed in order"
+                        );
+                        return self.refuse(tag, what);
+                    }
+                    self.machine.detector.wait_agent(host, thread);
+                }
+                return Ok(());
+            }
+            WaitOn::Condition(condition) => condition,
+        };
+        match condition {
+            Condition::Idle => {
+                self.machine.wait_queues(host, |_| true);
+                for (thread, _) in &self.sequencers {
+                    self.machine.detector.wait_agent(host, *thread);
+                }
+            }
+            Condition::QueueIdle { engine, queue } => {
+                self.machine.wait_queues(host, |at| at == (*engine, *queue));
+            }
+            Condition::Semaphore { block, index, test } => {
+                if !self.machine.wait_semaphore(host, (*block, *index), *test) {
+                    let what = format!(
+                        "semaphore {block}.{index} never is {test} when everything is executed in order"
+                    );
+                    return self.refuse(tag, what);
+                }
+            }
+            Condition::Word { at, .. } => self.machine.wait_word(host, *at),
+            Condition::SequencerDone(_) | Condition::Interrupt | Condition::Until(_) => {}
+        }
+        Ok(())
+    }
+
+    /// What the expectations read, at the end, as the host's.
+    fn expectations(&mut self) {
+        for (index, expect) in self.plan.expects.iter().enumerate() {
+            let Check::Bytes { of, wanted, .. } = &expect.check else {
+                continue;
+            };
+            let subject = match of {
+                Subject::Memory(region) => Some(region),
+                Subject::Observation(_) => None,
+            };
+            let other = match wanted {
+                Wanted::Region(region) => Some(region),
+                Wanted::Fill(_) | Wanted::Sha256(_) => None,
+            };
+            let tag = self.origins.of_expect(index);
+            for region in subject.into_iter().chain(other) {
+                let bytes = (region.at, region.bytes);
+                let host = self.host_thread;
+                self.machine.detector.access(host, tag, bytes, false);
+            }
+        }
+    }
+
+    /// Lets every sequencer go as far as it can.
+    fn run_sequencers(&mut self) -> Result<(), ExtractError> {
+        let mut moved = true;
+        while moved {
+            moved = false;
+            for n in 0..self.sequencers.len() {
+                while self.step_sequencer(n)? {
+                    moved = true;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn step_sequencer(&mut self, n: usize) -> Result<bool, ExtractError> {
+        let (thread, next) = self.sequencers[n];
+        let Some(op) = self.plan.sequencers[n].program.get(next) else {
+            return Ok(false);
+        };
+        let tag = self.origins.of_instruction(n, next);
+        self.machine.acts(thread, tag);
+        let machine = &mut self.machine;
+        match op {
+            SequencerOp::Wait {
+                block,
+                semaphore,
+                op,
+            } => {
+                let cell = (*block, *semaphore);
+                if !machine.wait_semaphore(thread, cell, op.test()) {
+                    return Ok(false);
+                }
+                match op {
+                    WaitOp::Ge(_) | WaitOp::Eq(_) => {}
+                    WaitOp::GeAndDec(by) => machine.add(cell, by.wrapping_neg()),
+                    WaitOp::EqAndInc(_) => {
+                        machine.add(cell, 1);
+                        machine.detector.increment(thread, cell, 1);
+                    }
+                    WaitOp::EqAndClear(_) => machine.set(thread, cell, 0),
+                }
+            }
+            SequencerOp::Inc {
+                block,
+                semaphore,
+                by,
+            } => {
+                let cell = (*block, *semaphore);
+                machine.add(cell, *by);
+                let weight = u64::try_from(*by).unwrap_or(0);
+                machine.detector.increment(thread, cell, weight);
+            }
+            SequencerOp::Dec {
+                block,
+                semaphore,
+                by,
+            } => machine.add((*block, *semaphore), by.wrapping_neg()),
+            SequencerOp::Set {
+                block,
+                semaphore,
+                value,
+            } => machine.set(thread, (*block, *semaphore), *value),
+            SequencerOp::Doorbell {
+                engine,
+                queue,
+                direction,
+                count,
+            } => {
+                let at = (*engine, *queue, *direction);
+                if let Err(error) = machine.write_bank(at, queue::DRTP_INC, *count) {
+                    return self.refuse(tag, error.to_string());
+                }
+            }
+            SequencerOp::Read { at, len, .. } => {
+                machine.detector.access(thread, tag, (*at, *len), false);
+            }
+            SequencerOp::Write { at, bytes } => {
+                if let Err(error) = machine.memory.write(*at, bytes) {
+                    return self.refuse(tag, error.to_string());
+                }
+                let len = bytes.len() as u64;
+                machine.detector.access(thread, tag, (*at, len), true);
+            }
+            SequencerOp::Delay(_) => {}
+        }
+        self.sequencers[n].1 += 1;
+        Ok(true)
+    }
+}
+
+/// The least value with which a test passes.
+fn least(test: SemTest) -> i32 {
+    match test {
+        SemTest::Ge(least) | SemTest::Eq(least) => least,
+    }
+}
+
+/// The window of a block's cells that an offset lies in, and the index of the cell.
+fn cell_at(window: u64, offset: u64) -> Option<u32> {
+    let cells = EventBlock::CELL_BYTES * u64::from(EventBlock::CELLS);
+    let inside = offset
+        .checked_sub(window)
+        .filter(|inside| *inside < cells)?;
+    Some((inside / EventBlock::CELL_BYTES) as u32)
+}
+
+/// What stands for an event where a semaphore is named: setting it counts.
+fn event(block: u32, index: u32) -> (u32, u32) {
+    (block, EventBlock::CELLS + index)
+}
