@@ -432,7 +432,7 @@ const MAX_LATENCY: Duration = Duration::from_ns(1_000_000);
 const MAX_HOST_MEMORY: u64 = 1 << 40;
 
 /// Deserializes a string through [`FromStr`], so that the error points at the string.
-fn from_text<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+pub(crate) fn from_text<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
     T: FromStr,

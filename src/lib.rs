@@ -70,6 +70,7 @@ pub mod arch;
 pub mod config;
 pub mod desc;
 pub mod device;
+pub mod dram;
 pub mod ffi;
 pub mod host;
 pub mod live;

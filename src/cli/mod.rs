@@ -6,6 +6,7 @@
 mod check;
 mod config;
 mod differential;
+mod dram;
 mod inspect;
 mod litmus;
 mod logs;
@@ -46,6 +47,8 @@ enum Command {
     Litmus(litmus::Args),
     /// Compare explorer, axioms and timing engine on random ring programs
     Differential(differential::Args),
+    /// Run a stream of requests on the HBM model alone
+    Dram(dram::Args),
     /// Look at timing configs
     Config {
         #[command(subcommand)]
@@ -63,6 +66,7 @@ pub fn main() -> ExitCode {
         Command::Check(args) => check::main(&args),
         Command::Litmus(args) => litmus::main(&args),
         Command::Differential(args) => differential::main(&args),
+        Command::Dram(args) => dram::main(&args),
         Command::Config { command } => config::main(command),
     }
 }
