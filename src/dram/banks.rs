@@ -89,10 +89,16 @@ impl Banks {
         self.open >> bank & 1 != 0 && self.rows[bank] == row
     }
 
-    /// The row that is open, if any.
+    /// The row that is open, or was last.
     #[inline]
-    pub fn open_row(&self, bank: usize) -> Option<u32> {
-        (self.open >> bank & 1 != 0).then_some(self.rows[bank])
+    pub fn row(&self, bank: usize) -> u32 {
+        self.rows[bank]
+    }
+
+    /// Cycles for which a column command keeps others from the bus.
+    #[inline]
+    pub fn column_slot(&self) -> u64 {
+        u64::from(self.timing.column_short)
     }
 
     #[inline]

@@ -8,7 +8,7 @@ use super::banks::{Banks, Kind, bits};
 use super::command::{Command, Done, Observer, Op};
 use super::config::{Controller, DramConfig};
 use super::mapping::Place;
-use super::queue::{Entry, Queue};
+use super::queue::{Change, Entry, Queue};
 use std::collections::VecDeque;
 
 /// Cycles from the acceptance of a read until its data, if a queued write has them. Modelled (C).
@@ -44,15 +44,18 @@ struct Arrival {
     place: Place,
 }
 
-/// A command that could come next: the earliest legal cycle, and the bank; `u64::MAX` for none.
-#[derive(Clone, Copy, Debug)]
+/// A command that could come next: the earliest legal cycle, `u64::MAX` for none, and the age of the
+/// request it is for. The order is that of preference: first ready, first come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Candidate {
     at: u64,
+    sequence: u64,
     bank: usize,
 }
 
 const NO_CANDIDATE: Candidate = Candidate {
     at: u64::MAX,
+    sequence: u64::MAX,
     bank: 0,
 };
 
@@ -64,15 +67,16 @@ pub struct Channel {
     banks: Banks,
     queues: [Queue; 2],
     arrivals: VecDeque<Arrival>,
-    /// First cycle at which a request can be accepted: one is in each cycle.
-    accept_from: u64,
+    /// The first cycle that has not been run.
+    from: u64,
     sequence: u64,
     /// The kind that is served.
     serving: Kind,
     /// Since when the other kind has waited.
     other_since: u64,
     column: Candidate,
-    row: Candidate,
+    activate: Candidate,
+    precharge: Candidate,
     /// Banks whose row no request has used since it was opened.
     fresh: u64,
     refresh_at: u64,
@@ -94,12 +98,13 @@ impl Channel {
                 Queue::new(config.controller.write_queue),
             ],
             arrivals: VecDeque::new(),
-            accept_from: 0,
+            from: 0,
             sequence: 0,
             serving: Kind::Read,
             other_since: 0,
             column: NO_CANDIDATE,
-            row: NO_CANDIDATE,
+            activate: NO_CANDIDATE,
+            precharge: NO_CANDIDATE,
             fresh: 0,
             refresh_at: if interval == 0 { u64::MAX } else { first_refresh },
             next: u64::MAX,
@@ -123,7 +128,7 @@ impl Channel {
     #[inline]
     pub fn offer(&mut self, at: u64, place: Place, kind: Kind, id: u64) {
         if self.arrivals.is_empty() && !self.queues[kind as usize].is_full() {
-            self.next = self.next.min(at.max(self.accept_from));
+            self.next = self.next.min(at.max(self.from));
         }
         self.arrivals.push_back(Arrival { at, id, kind, place });
     }
@@ -158,41 +163,45 @@ impl Channel {
     /// What happens in one cycle: commands for requests accepted before, then an acceptance.
     #[inline]
     fn cycle<O: Observer>(&mut self, now: u64, observer: &mut O) {
-        let mut changed = false;
         if now >= self.refresh_at {
             self.refresh(now, observer);
-            changed = true;
+            self.choose_all(now);
         } else {
             if self.column.at <= now {
                 self.send_column(now, observer);
-                changed = true;
             }
-            if self.row.at <= now {
-                self.send_row(now, observer);
-                changed = true;
+            // A row that is opened serves a request sooner than one that is closed.
+            if self.activate.at <= now {
+                self.send_activate(now, observer);
+            } else if self.precharge.at <= now {
+                self.send_precharge(now, observer);
             }
         }
-        changed |= self.accept(now, observer);
-        changed |= self.choose_kind(now);
-        if changed {
-            self.choose_column(now + 1);
-            self.choose_row(now + 1);
+        self.accept(now, observer);
+        if self.turn(now) {
+            self.choose_all(now);
         }
-        let mut next = self.column.at.min(self.row.at);
+        let mut next = self.column.at.min(self.activate.at).min(self.precharge.at);
         if let Some(first) = self.arrivals.front()
             && !self.queues[first.kind as usize].is_full()
         {
-            next = next.min(first.at.max(self.accept_from));
+            next = next.min(first.at);
         }
         // An idle channel owes its refreshes until the next request, see `refresh`.
-        self.next = if next == u64::MAX { next } else { next.min(self.refresh_at.max(now + 1)) };
+        if next != u64::MAX {
+            next = next.min(self.refresh_at).max(now + 1);
+        }
+        self.next = next;
+        self.from = now + 1;
     }
 
     fn send_column<O: Observer>(&mut self, now: u64, observer: &mut O) {
         let (bank, kind) = (self.column.bank, self.serving);
-        let row = self.banks.open_row(bank).unwrap_or_default();
+        let row = self.banks.row(bank);
         let overtaken_from = now.saturating_sub(u64::from(self.policy.max_wait));
-        let entry = self.queues[kind as usize].take_hit(bank, row, overtaken_from);
+        let queue = &mut self.queues[kind as usize];
+        let entry = queue.take_hit(bank, row, overtaken_from);
+        let missed = queue.misses() >> bank & 1 != 0;
         let at = self.banks.column(now, bank, kind);
         let op = match kind {
             Kind::Read => {
@@ -214,34 +223,46 @@ impl Channel {
         let Entry { id, accepted, .. } = entry;
         observer.done(Done { id, kind, accepted, at });
         for slot in bits(entry.waiting) {
-            let other = &mut self.queues[kind.other() as usize];
-            other.list(slot, self.banks.is_open(bank, row));
+            let open = self.banks.is_open(bank, row);
+            self.queues[kind.other() as usize].list(slot, open);
+        }
+        self.choose_column(now);
+        if missed {
+            self.consider_row(now, bank);
         }
     }
 
-    fn send_row<O: Observer>(&mut self, now: u64, observer: &mut O) {
-        let bank = self.row.bank;
-        let row = match self.banks.open_row(bank) {
-            Some(row) => {
-                self.banks.precharge(now, bank);
-                self.counts.precharges += 1;
-                self.queues.iter_mut().for_each(|queue| queue.closed(1 << bank));
-                (Op::Precharge, row)
-            }
-            None => {
-                let queue = &self.queues[self.serving as usize];
-                let row = queue.entry(queue.oldest(bank)).row;
-                self.banks.activate(now, bank, row);
-                self.counts.activates += 1;
-                self.fresh |= 1 << bank;
-                self.queues.iter_mut().for_each(|queue| queue.opened(bank, row));
-                (Op::Activate, row)
-            }
-        };
+    fn send_activate<O: Observer>(&mut self, now: u64, observer: &mut O) {
+        let bank = self.activate.bank;
+        let row = self.queues[self.serving as usize].serve_oldest(bank);
+        self.banks.activate(now, bank, row);
+        self.counts.activates += 1;
+        self.fresh |= 1 << bank;
+        for queue in &mut self.queues {
+            queue.opened(bank, row);
+        }
         if O::COMMANDS {
-            let ((op, row), bank) = (row, bank as u32);
+            let (op, bank) = (Op::Activate, bank as u32);
             observer.command(now, Command { op, bank, row, column: 0 });
         }
+        self.choose_column(now);
+        self.choose_activate(now);
+    }
+
+    fn send_precharge<O: Observer>(&mut self, now: u64, observer: &mut O) {
+        let bank = self.precharge.bank;
+        let row = self.banks.row(bank);
+        self.banks.precharge(now, bank);
+        self.counts.precharges += 1;
+        for queue in &mut self.queues {
+            queue.closed(1 << bank);
+        }
+        if O::COMMANDS {
+            let (op, bank) = (Op::Precharge, bank as u32);
+            observer.command(now, Command { op, bank, row, column: 0 });
+        }
+        self.choose_precharge(now);
+        self.consider_row(now, bank);
     }
 
     /// Refreshes all banks. Requests are not served from the time a refresh is due until its end.
@@ -263,32 +284,30 @@ impl Channel {
         }
     }
 
-    /// Accepts the next request if it is there and its queue has room. Returns whether a command
-    /// may have become possible.
+    /// Accepts the next request if it is there and its queue has room.
     #[inline]
-    fn accept<O: Observer>(&mut self, now: u64, observer: &mut O) -> bool {
+    fn accept<O: Observer>(&mut self, now: u64, observer: &mut O) {
         let Some(first) = self.arrivals.front() else {
-            return false;
+            return;
         };
         let (kind, place) = (first.kind, first.place);
-        if first.at > now || self.accept_from > now || self.queues[kind as usize].is_full() {
-            return false;
+        if first.at > now || self.queues[kind as usize].is_full() {
+            return;
         }
         let id = first.id;
         self.arrivals.pop_front();
-        self.accept_from = now + 1;
         self.sequence += 1;
         let bank = place.bank as u8;
         let (own, other) = (kind as usize, kind.other() as usize);
         let mut blocker = None;
-        if self.queues[other].used() != 0 {
+        if !self.queues[other].is_empty() {
             blocker = self.queues[other].youngest_to(bank, place.row, place.column);
         }
         if kind == Kind::Read && blocker.is_some() {
             self.counts.forwarded += 1;
             let at = now + FORWARD_CYCLES;
             observer.done(Done { id, kind, accepted: now, at });
-            return false;
+            return;
         }
         let slot = self.queues[own].insert(Entry {
             id,
@@ -302,15 +321,27 @@ impl Channel {
         if let Some(blocker) = blocker {
             // A write must not overtake a read of what it overwrites.
             self.queues[other].add_waiting(blocker, slot);
-            return false;
+            return;
         }
-        let open = self.banks.is_open(usize::from(bank), place.row);
-        self.queues[own].list(slot, open) && kind == self.serving
+        let bank = place.bank as usize;
+        let open = self.banks.is_open(bank, place.row);
+        let change = self.queues[own].list(slot, open);
+        if kind == self.serving {
+            match change {
+                Change::None => {}
+                Change::Miss => self.consider_row(now, bank),
+                Change::Hit => {
+                    self.choose_column(now);
+                    // The bank may have been to be closed.
+                    self.choose_precharge(now);
+                }
+            }
+        }
     }
 
-    /// Chooses whether to serve reads or writes. Returns whether that has changed.
+    /// Turns from reads to writes or back if it is time to. Returns whether it has.
     #[inline]
-    fn choose_kind(&mut self, now: u64) -> bool {
+    fn turn(&mut self, now: u64) -> bool {
         let served = self.queues[self.serving as usize].listed();
         let waiting = self.queues[self.serving.other() as usize].listed();
         if waiting == 0 {
@@ -331,43 +362,75 @@ impl Channel {
         turn
     }
 
-    /// Finds the next column command: of those legal first, the oldest request's.
-    #[inline]
-    fn choose_column(&mut self, from: u64) {
-        let queue = &self.queues[self.serving as usize];
-        let from = from.max(self.banks.any_column_from(self.serving));
-        let mut best = NO_CANDIDATE;
-        let mut oldest = u64::MAX;
-        for bank in bits(queue.hits()) {
-            let at = self.banks.column_from(self.serving, bank).max(from);
-            let sequence = queue.entry(queue.hit(bank)).sequence;
-            if (at, sequence) < (best.at, oldest) {
-                best = Candidate { at, bank };
-                oldest = sequence;
-            }
-        }
-        self.column = best;
+    fn choose_all(&mut self, now: u64) {
+        self.choose_column(now);
+        self.choose_activate(now);
+        self.choose_precharge(now);
     }
 
-    /// Finds the next row command: of those legal first, the oldest request's.
+    /// Finds the next column command: of those legal first, the oldest request's. A command that
+    /// would hold up that of an older request by keeping the bus busy does not count: it would push
+    /// the data of a steady stream off the beat.
     #[inline]
-    fn choose_row(&mut self, from: u64) {
-        let queue = &self.queues[self.serving as usize];
-        let mut best = NO_CANDIDATE;
-        let mut oldest = u64::MAX;
-        for bank in bits(queue.misses()) {
-            let legal = match self.banks.open() >> bank & 1 {
-                0 => self.banks.act_from(bank),
-                _ => self.banks.precharge_from(bank),
-            };
-            let at = legal.max(from);
-            let sequence = queue.entry(queue.oldest(bank)).sequence;
-            if (at, sequence) < (best.at, oldest) {
-                best = Candidate { at, bank };
-                oldest = sequence;
-            }
+    fn choose_column(&mut self, now: u64) {
+        let kind = self.serving;
+        let queue = &self.queues[kind as usize];
+        let from = self.banks.any_column_from(kind).max(now + 1);
+        let candidate = |bank| Candidate {
+            at: self.banks.column_from(kind, bank).max(from),
+            sequence: queue.entry(queue.hit(bank)).sequence,
+            bank,
+        };
+        let hits = queue.hits();
+        let first = bits(hits).map(candidate).min().unwrap_or(NO_CANDIDATE);
+        self.column = first;
+        if hits.count_ones() > 1 {
+            let held_up = first.at + self.banks.column_slot();
+            let older = bits(hits).map(candidate).filter(|next| next.at < held_up);
+            self.column = older.min_by_key(|next| next.sequence).unwrap_or(first);
         }
-        self.row = best;
+    }
+
+    /// Finds the next activate: of those legal first, the oldest request's.
+    #[inline]
+    fn choose_activate(&mut self, now: u64) {
+        let closed = self.queues[self.serving as usize].misses() & !self.banks.open();
+        let candidates = bits(closed).map(|bank| self.row_candidate(now, bank));
+        self.activate = candidates.min().unwrap_or(NO_CANDIDATE);
+    }
+
+    /// Finds the next precharge: of those legal first, the oldest request's.
+    #[inline]
+    fn choose_precharge(&mut self, now: u64) {
+        let open = self.queues[self.serving as usize].misses() & self.banks.open();
+        let candidates = bits(open).map(|bank| self.row_candidate(now, bank));
+        self.precharge = candidates.min().unwrap_or(NO_CANDIDATE);
+    }
+
+    /// The row command that a bank without requests to its open row needs.
+    #[inline]
+    fn row_candidate(&self, now: u64, bank: usize) -> Candidate {
+        let queue = &self.queues[self.serving as usize];
+        let legal = match self.banks.open() >> bank & 1 {
+            0 => self.banks.act_from(bank),
+            _ => self.banks.precharge_from(bank),
+        };
+        Candidate {
+            at: legal.max(now + 1),
+            sequence: queue.entry(queue.oldest(bank)).sequence,
+            bank,
+        }
+    }
+
+    /// Takes into account that a bank has come to need a row command.
+    #[inline]
+    fn consider_row(&mut self, now: u64, bank: usize) {
+        let candidate = self.row_candidate(now, bank);
+        let best = match self.banks.open() >> bank & 1 {
+            0 => &mut self.activate,
+            _ => &mut self.precharge,
+        };
+        *best = candidate.min(*best);
     }
 }
 

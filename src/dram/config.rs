@@ -20,10 +20,10 @@ const BUILTIN: [(&str, &str); 4] = [
     ),
 ];
 
-/// Most requests of one kind a pseudo-channel can queue.
-pub(super) const MAX_QUEUE: u32 = 64;
+/// Most requests of one kind under way in a pseudo-channel, those at the banks included.
+pub(super) const MAX_REQUESTS: u32 = 64;
 /// Most banks of a pseudo-channel.
-pub(super) const MAX_BANKS: u32 = 64;
+pub(super) const MAX_BANKS: u32 = 32;
 /// Longest timing parameter, in cycles.
 const MAX_CYCLES: u32 = 1_000_000;
 
@@ -337,8 +337,9 @@ fn validate_controller(controller: &Controller) -> Result<(), Refusal> {
         ("controller.read_queue", controller.read_queue),
         ("controller.write_queue", controller.write_queue),
     ] {
-        let right = format!("must be 1 to {MAX_QUEUE}");
-        check((1..=MAX_QUEUE).contains(&value), key, value, &right)?;
+        let most = MAX_REQUESTS - MAX_BANKS;
+        let right = format!("must be 1 to {most}");
+        check((1..=most).contains(&value), key, value, &right)?;
     }
     check(
         (1..=controller.write_queue).contains(&controller.write_high),

@@ -3,9 +3,9 @@
 //! search for requests to a row just opened.
 
 use super::banks::bits;
-use super::config::{MAX_BANKS, MAX_QUEUE};
+use super::config::{MAX_BANKS, MAX_REQUESTS};
 
-const SLOTS: usize = MAX_QUEUE as usize;
+const SLOTS: usize = MAX_REQUESTS as usize;
 const BANKS: usize = MAX_BANKS as usize;
 /// No slot.
 const NONE: u8 = u8::MAX;
@@ -25,6 +25,17 @@ pub(super) struct Entry {
     pub waiting: u64,
 }
 
+/// What has changed for a bank when a request was listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// Nothing: an older request decides what the bank needs.
+    None,
+    /// There is a request to the open row now.
+    Hit,
+    /// There is a request now, not to the open row.
+    Miss,
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Queue {
     entries: [Entry; SLOTS],
@@ -40,8 +51,14 @@ pub(super) struct Queue {
     hits: u64,
     /// Banks with requests, none of them to the open row, a bit each.
     misses: u64,
+    /// Banks whose oldest request has had its row opened: it has left the queue and waits at the
+    /// bank. Modelled (C).
+    served: u64,
     free: u64,
-    used: u32,
+    capacity: u32,
+    /// Requests in the queue.
+    queued: u32,
+    /// Requests that wait for nothing but the banks, at the banks or in the queue.
     listed: u32,
 }
 
@@ -64,21 +81,23 @@ impl Queue {
             hit: [NONE; BANKS],
             hits: 0,
             misses: 0,
-            free: u64::MAX >> (u64::BITS - capacity),
-            used: 0,
+            served: 0,
+            free: u64::MAX,
+            capacity,
+            queued: 0,
             listed: 0,
         }
     }
 
     #[inline]
     pub fn is_full(&self) -> bool {
-        self.free == 0
+        self.queued == self.capacity
     }
 
-    /// Requests in the queue.
+    /// Whether there are no requests, neither in the queue nor at the banks.
     #[inline]
-    pub fn used(&self) -> u32 {
-        self.used
+    pub fn is_empty(&self) -> bool {
+        self.free == u64::MAX
     }
 
     /// Requests that wait for nothing but the banks.
@@ -133,7 +152,7 @@ impl Queue {
     pub fn insert(&mut self, entry: Entry) -> usize {
         let slot = self.free.trailing_zeros() as usize;
         self.free &= self.free - 1;
-        self.used += 1;
+        self.queued += 1;
         self.entries[slot] = entry;
         self.keys[slot] = key(entry.bank, entry.row, entry.column);
         slot
@@ -144,10 +163,9 @@ impl Queue {
         self.entries[slot].waiting |= 1 << other;
     }
 
-    /// Lists a request with its bank, where it is the youngest. Returns whether hits or misses have
-    /// changed.
+    /// Lists a request with its bank, where it is the youngest.
     #[inline]
-    pub fn list(&mut self, slot: usize, to_open_row: bool) -> bool {
+    pub fn list(&mut self, slot: usize, to_open_row: bool) -> Change {
         let bank = usize::from(self.entries[slot].bank);
         self.listed += 1;
         let last = self.tail[bank];
@@ -160,17 +178,19 @@ impl Queue {
         }
         let bit = 1 << bank;
         if self.hits & bit != 0 {
-            return false;
+            return Change::None;
         }
         if to_open_row {
             self.hit[bank] = slot as u8;
             self.hits |= bit;
             self.misses &= !bit;
-            return true;
+            return Change::Hit;
         }
-        let new = self.misses & bit == 0;
+        if self.misses & bit != 0 {
+            return Change::None;
+        }
         self.misses |= bit;
-        new
+        Change::Miss
     }
 
     /// Takes out the oldest request to the open row of a bank. `from` is the first cycle at which
@@ -189,11 +209,14 @@ impl Queue {
         }
         self.free |= 1 << slot;
         self.keys[slot] = NO_KEY;
-        self.used -= 1;
         self.listed -= 1;
+        let bit = 1 << bank;
+        match before == NONE && self.served & bit != 0 {
+            true => self.served &= !bit,
+            false => self.queued -= 1,
+        }
         // Requests older than the one taken are to other rows.
         self.find_hit(bank, after, row);
-        let bit = 1 << bank;
         if self.hits & bit != 0 {
             let oldest = self.entries[self.oldest(bank)];
             if oldest.row != row && oldest.accepted < from {
@@ -202,6 +225,15 @@ impl Queue {
             }
         }
         self.entries[slot]
+    }
+
+    /// Has the oldest request to a bank wait there, while its row, which is returned, is opened.
+    #[inline]
+    pub fn serve_oldest(&mut self, bank: usize) -> u32 {
+        let bit = 1 << bank;
+        self.queued -= u32::from(self.served & bit == 0);
+        self.served |= bit;
+        self.entries[self.oldest(bank)].row
     }
 
     /// Notes that a row of the bank is open now.
