@@ -169,7 +169,10 @@ impl Banks {
         let group = bank >> self.group_shift;
         let same = kind as usize;
         let other = kind.other() as usize;
-        let (short, long) = (at + u64::from(t.column_short), at + u64::from(t.column_long));
+        let (short, long) = (
+            at + u64::from(t.column_short),
+            at + u64::from(t.column_long),
+        );
         let (end, precharge, turn, turn_long);
         match kind {
             Kind::Read => {
@@ -226,13 +229,23 @@ impl Banks {
 
 /// The numbers of the bits that are set, lowest first.
 #[inline]
-pub(super) fn bits(mut mask: u64) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        if mask == 0 {
+pub(super) fn bits(mask: u64) -> Bits {
+    Bits(mask)
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bits(u64);
+
+impl Iterator for Bits {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        if self.0 == 0 {
             return None;
         }
-        let bit = mask.trailing_zeros() as usize;
-        mask &= mask - 1;
+        let bit = self.0.trailing_zeros() as usize;
+        self.0 &= self.0 - 1;
         Some(bit)
-    })
+    }
 }

@@ -6,7 +6,7 @@
 
 use super::banks::{Banks, Kind, bits};
 use super::command::{Command, Done, Observer, Op};
-use super::config::{Controller, DramConfig};
+use super::config::{Controller, DramConfig, MAX_BANKS};
 use super::mapping::Place;
 use super::queue::{Change, Entry, Queue};
 use std::collections::VecDeque;
@@ -44,20 +44,37 @@ struct Arrival {
     place: Place,
 }
 
-/// A command that could come next: the earliest legal cycle, `u64::MAX` for none, and the age of the
-/// request it is for. The order is that of preference: first ready, first come.
+/// A command that could come next. In order of preference, first ready, first come: the earliest
+/// legal cycle in the high half; the age of the request it is for; the bank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Candidate {
-    at: u64,
-    sequence: u64,
-    bank: usize,
-}
+struct Candidate(u128);
 
-const NO_CANDIDATE: Candidate = Candidate {
-    at: u64::MAX,
-    sequence: u64::MAX,
-    bank: 0,
-};
+impl Candidate {
+    const NONE: Candidate = Candidate(u128::MAX);
+    const BANK_BITS: u32 = (MAX_BANKS - 1).count_ones();
+
+    #[inline]
+    fn new(at: u64, sequence: u64, bank: usize) -> Candidate {
+        Candidate(u128::from(at) << 64 | u128::from(sequence << Self::BANK_BITS | bank as u64))
+    }
+
+    /// The earliest legal cycle; `u64::MAX` for none.
+    #[inline]
+    fn at(self) -> u64 {
+        (self.0 >> 64) as u64
+    }
+
+    /// Age and bank, in order of age.
+    #[inline]
+    fn age(self) -> u64 {
+        self.0 as u64
+    }
+
+    #[inline]
+    fn bank(self) -> usize {
+        self.0 as usize & (MAX_BANKS - 1) as usize
+    }
+}
 
 /// One pseudo-channel with its controller. Time is in cycles of the memory's clock.
 #[derive(Clone, Debug)]
@@ -102,11 +119,15 @@ impl Channel {
             sequence: 0,
             serving: Kind::Read,
             other_since: 0,
-            column: NO_CANDIDATE,
-            activate: NO_CANDIDATE,
-            precharge: NO_CANDIDATE,
+            column: Candidate::NONE,
+            activate: Candidate::NONE,
+            precharge: Candidate::NONE,
             fresh: 0,
-            refresh_at: if interval == 0 { u64::MAX } else { first_refresh },
+            refresh_at: if interval == 0 {
+                u64::MAX
+            } else {
+                first_refresh
+            },
             next: u64::MAX,
             counts: Counts::default(),
         }
@@ -130,7 +151,12 @@ impl Channel {
         if self.arrivals.is_empty() && !self.queues[kind as usize].is_full() {
             self.next = self.next.min(at.max(self.from));
         }
-        self.arrivals.push_back(Arrival { at, id, kind, place });
+        self.arrivals.push_back(Arrival {
+            at,
+            id,
+            kind,
+            place,
+        });
     }
 
     /// The next cycle at which something happens, refreshes of an idle channel left out; `u64::MAX`
@@ -167,13 +193,13 @@ impl Channel {
             self.refresh(now, observer);
             self.choose_all(now);
         } else {
-            if self.column.at <= now {
+            if self.column.at() <= now {
                 self.send_column(now, observer);
             }
             // A row that is opened serves a request sooner than one that is closed.
-            if self.activate.at <= now {
+            if self.activate.at() <= now {
                 self.send_activate(now, observer);
-            } else if self.precharge.at <= now {
+            } else if self.precharge.at() <= now {
                 self.send_precharge(now, observer);
             }
         }
@@ -181,7 +207,11 @@ impl Channel {
         if self.turn(now) {
             self.choose_all(now);
         }
-        let mut next = self.column.at.min(self.activate.at).min(self.precharge.at);
+        let mut next = self
+            .column
+            .at()
+            .min(self.activate.at())
+            .min(self.precharge.at());
         if let Some(first) = self.arrivals.front()
             && !self.queues[first.kind as usize].is_full()
         {
@@ -196,7 +226,7 @@ impl Channel {
     }
 
     fn send_column<O: Observer>(&mut self, now: u64, observer: &mut O) {
-        let (bank, kind) = (self.column.bank, self.serving);
+        let (bank, kind) = (self.column.bank(), self.serving);
         let row = self.banks.row(bank);
         let overtaken_from = now.saturating_sub(u64::from(self.policy.max_wait));
         let queue = &mut self.queues[kind as usize];
@@ -218,10 +248,23 @@ impl Channel {
         self.fresh &= !bit;
         if O::COMMANDS {
             let (bank, column) = (bank as u32, entry.column);
-            observer.command(now, Command { op, bank, row, column });
+            observer.command(
+                now,
+                Command {
+                    op,
+                    bank,
+                    row,
+                    column,
+                },
+            );
         }
         let Entry { id, accepted, .. } = entry;
-        observer.done(Done { id, kind, accepted, at });
+        observer.done(Done {
+            id,
+            kind,
+            accepted,
+            at,
+        });
         for slot in bits(entry.waiting) {
             let open = self.banks.is_open(bank, row);
             self.queues[kind.other() as usize].list(slot, open);
@@ -233,7 +276,7 @@ impl Channel {
     }
 
     fn send_activate<O: Observer>(&mut self, now: u64, observer: &mut O) {
-        let bank = self.activate.bank;
+        let bank = self.activate.bank();
         let row = self.queues[self.serving as usize].serve_oldest(bank);
         self.banks.activate(now, bank, row);
         self.counts.activates += 1;
@@ -243,14 +286,22 @@ impl Channel {
         }
         if O::COMMANDS {
             let (op, bank) = (Op::Activate, bank as u32);
-            observer.command(now, Command { op, bank, row, column: 0 });
+            observer.command(
+                now,
+                Command {
+                    op,
+                    bank,
+                    row,
+                    column: 0,
+                },
+            );
         }
         self.choose_column(now);
         self.choose_activate(now);
     }
 
     fn send_precharge<O: Observer>(&mut self, now: u64, observer: &mut O) {
-        let bank = self.precharge.bank;
+        let bank = self.precharge.bank();
         let row = self.banks.row(bank);
         self.banks.precharge(now, bank);
         self.counts.precharges += 1;
@@ -259,7 +310,15 @@ impl Channel {
         }
         if O::COMMANDS {
             let (op, bank) = (Op::Precharge, bank as u32);
-            observer.command(now, Command { op, bank, row, column: 0 });
+            observer.command(
+                now,
+                Command {
+                    op,
+                    bank,
+                    row,
+                    column: 0,
+                },
+            );
         }
         self.choose_precharge(now);
         self.consider_row(now, bank);
@@ -306,18 +365,25 @@ impl Channel {
         if kind == Kind::Read && blocker.is_some() {
             self.counts.forwarded += 1;
             let at = now + FORWARD_CYCLES;
-            observer.done(Done { id, kind, accepted: now, at });
+            observer.done(Done {
+                id,
+                kind,
+                accepted: now,
+                at,
+            });
             return;
         }
-        let slot = self.queues[own].insert(Entry {
-            id,
-            accepted: now,
-            sequence: self.sequence,
-            bank,
-            row: place.row,
-            column: place.column,
-            waiting: 0,
-        });
+        let slot = self.queues[own].insert(
+            self.sequence,
+            Entry {
+                id,
+                accepted: now,
+                bank,
+                row: place.row,
+                column: place.column,
+                waiting: 0,
+            },
+        );
         if let Some(blocker) = blocker {
             // A write must not overtake a read of what it overwrites.
             self.queues[other].add_waiting(blocker, slot);
@@ -376,61 +442,60 @@ impl Channel {
         let kind = self.serving;
         let queue = &self.queues[kind as usize];
         let from = self.banks.any_column_from(kind).max(now + 1);
-        let candidate = |bank| Candidate {
-            at: self.banks.column_from(kind, bank).max(from),
-            sequence: queue.entry(queue.hit(bank)).sequence,
-            bank,
-        };
         let hits = queue.hits();
-        let first = bits(hits).map(candidate).min().unwrap_or(NO_CANDIDATE);
-        self.column = first;
-        if hits.count_ones() > 1 {
-            let held_up = first.at + self.banks.column_slot();
-            let older = bits(hits).map(candidate).filter(|next| next.at < held_up);
-            self.column = older.min_by_key(|next| next.sequence).unwrap_or(first);
+        let candidate = |bank| {
+            let at = self.banks.column_from(kind, bank).max(from);
+            Candidate::new(at, queue.hit_sequence(bank), bank)
+        };
+        let mut best = Candidate::NONE;
+        for bank in bits(hits) {
+            best = best.min(candidate(bank));
         }
+        if hits & hits.wrapping_sub(1) != 0 {
+            let held_up = best.at() + self.banks.column_slot();
+            for bank in bits(hits) {
+                let next = candidate(bank);
+                if next.age() < best.age() && next.at() < held_up {
+                    best = next;
+                }
+            }
+        }
+        self.column = best;
     }
 
     /// Finds the next activate: of those legal first, the oldest request's.
     #[inline]
     fn choose_activate(&mut self, now: u64) {
-        let closed = self.queues[self.serving as usize].misses() & !self.banks.open();
-        let candidates = bits(closed).map(|bank| self.row_candidate(now, bank));
-        self.activate = candidates.min().unwrap_or(NO_CANDIDATE);
+        let queue = &self.queues[self.serving as usize];
+        let mut best = Candidate::NONE;
+        for bank in bits(queue.misses() & !self.banks.open()) {
+            let at = self.banks.act_from(bank).max(now + 1);
+            best = best.min(Candidate::new(at, queue.oldest_sequence(bank), bank));
+        }
+        self.activate = best;
     }
 
     /// Finds the next precharge: of those legal first, the oldest request's.
     #[inline]
     fn choose_precharge(&mut self, now: u64) {
-        let open = self.queues[self.serving as usize].misses() & self.banks.open();
-        let candidates = bits(open).map(|bank| self.row_candidate(now, bank));
-        self.precharge = candidates.min().unwrap_or(NO_CANDIDATE);
-    }
-
-    /// The row command that a bank without requests to its open row needs.
-    #[inline]
-    fn row_candidate(&self, now: u64, bank: usize) -> Candidate {
         let queue = &self.queues[self.serving as usize];
-        let legal = match self.banks.open() >> bank & 1 {
-            0 => self.banks.act_from(bank),
-            _ => self.banks.precharge_from(bank),
-        };
-        Candidate {
-            at: legal.max(now + 1),
-            sequence: queue.entry(queue.oldest(bank)).sequence,
-            bank,
+        let mut best = Candidate::NONE;
+        for bank in bits(queue.misses() & self.banks.open()) {
+            let at = self.banks.precharge_from(bank).max(now + 1);
+            best = best.min(Candidate::new(at, queue.oldest_sequence(bank), bank));
         }
+        self.precharge = best;
     }
 
     /// Takes into account that a bank has come to need a row command.
     #[inline]
     fn consider_row(&mut self, now: u64, bank: usize) {
-        let candidate = self.row_candidate(now, bank);
-        let best = match self.banks.open() >> bank & 1 {
-            0 => &mut self.activate,
-            _ => &mut self.precharge,
+        let sequence = self.queues[self.serving as usize].oldest_sequence(bank);
+        let (legal, best) = match self.banks.open() >> bank & 1 {
+            0 => (self.banks.act_from(bank), &mut self.activate),
+            _ => (self.banks.precharge_from(bank), &mut self.precharge),
         };
-        *best = candidate.min(*best);
+        *best = (*best).min(Candidate::new(legal.max(now + 1), sequence, bank));
     }
 }
 

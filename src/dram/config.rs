@@ -12,8 +12,14 @@ const BUILTIN: [(&str, &str); 4] = [
         "hbm2-pseudo-channel",
         include_str!("../../sim-configs/hbm2-pseudo-channel.toml"),
     ),
-    ("hbm-sunda", include_str!("../../sim-configs/hbm-sunda.toml")),
-    ("hbm-cayman", include_str!("../../sim-configs/hbm-cayman.toml")),
+    (
+        "hbm-sunda",
+        include_str!("../../sim-configs/hbm-sunda.toml"),
+    ),
+    (
+        "hbm-cayman",
+        include_str!("../../sim-configs/hbm-cayman.toml"),
+    ),
     (
         "hbm-mariana",
         include_str!("../../sim-configs/hbm-mariana.toml"),
@@ -191,7 +197,9 @@ pub enum DramConfigError {
     #[error("memory config \"{0}\" is neither built in ({names}) nor a file", names = DramConfig::builtin_names().collect::<Vec<_>>().join(", "))]
     Unknown(String),
     /// A setting that is not `KEY=VALUE` with a key of the file.
-    #[error("setting \"{0}\" is not KEY=VALUE with a dotted key of the config, such as timing.nFAW=30")]
+    #[error(
+        "setting \"{0}\" is not KEY=VALUE with a dotted key of the config, such as timing.nFAW=30"
+    )]
     Setting(String),
 }
 
@@ -378,12 +386,32 @@ fn validate_timing(t: &Timing) -> Result<(), Refusal> {
         ("timing.nWTRS", t.write_to_read_short),
         ("timing.nRFC", t.refresh),
     ] {
-        check((1..=MAX_CYCLES).contains(&value), key, value, "must be 1 to 1000000")?;
+        check(
+            (1..=MAX_CYCLES).contains(&value),
+            key,
+            value,
+            "must be 1 to 1000000",
+        )?;
     }
     for (key, value, least, right) in [
-        ("timing.nCCDS", t.column_short, t.burst, "must be at least nBL and at most 1000000"),
-        ("timing.nCCDL", t.column_long, t.column_short, "must be at least nCCDS and at most 1000000"),
-        ("timing.nRRDL", t.act_long, t.act_short, "must be at least nRRDS and at most 1000000"),
+        (
+            "timing.nCCDS",
+            t.column_short,
+            t.burst,
+            "must be at least nBL and at most 1000000",
+        ),
+        (
+            "timing.nCCDL",
+            t.column_long,
+            t.column_short,
+            "must be at least nCCDS and at most 1000000",
+        ),
+        (
+            "timing.nRRDL",
+            t.act_long,
+            t.act_short,
+            "must be at least nRRDS and at most 1000000",
+        ),
         (
             "timing.nWTRL",
             t.write_to_read_long,
@@ -393,7 +421,9 @@ fn validate_timing(t: &Timing) -> Result<(), Refusal> {
         (
             "timing.nRTW",
             t.read_to_write,
-            (t.read_latency + t.burst).saturating_sub(t.write_latency).max(1),
+            (t.read_latency + t.burst)
+                .saturating_sub(t.write_latency)
+                .max(1),
             "must be at least nCL + nBL - nCWL, or the data of both would collide, and at most 1000000",
         ),
     ] {
@@ -406,6 +436,8 @@ fn validate_timing(t: &Timing) -> Result<(), Refusal> {
         t.refresh_interval == 0 || (least..=100 * MAX_CYCLES).contains(&t.refresh_interval),
         "timing.nREFI",
         t.refresh_interval,
-        &format!("must be 0 (no refresh), or at least {least} so that requests are served between refreshes"),
+        &format!(
+            "must be 0 (no refresh), or at least {least} so that requests are served between refreshes"
+        ),
     )
 }

@@ -45,12 +45,13 @@ struct Piece {
     place: u32,
 }
 
-/// A field that is combined with the row's bits, so that strides that would stay within one of its
-/// values spread over all.
+/// A field that is combined with all bits above its own, so that strides that would stay within one
+/// of its values spread over all. What lies above stays as it is, so no two addresses fall together.
 #[derive(Clone, Copy, Debug)]
 struct Hash {
     field: usize,
-    bits: u32,
+    /// Where the bits above begin in the number of the access.
+    shift: u32,
 }
 
 /// Where one access goes.
@@ -87,15 +88,18 @@ impl Mapping {
                 Some((name, bits)) => (name, bits.parse::<u32>().ok()),
                 None => (*word, None),
             };
-            let field = FIELDS.iter().position(|known| *known == name).ok_or_else(|| {
-                refuse(format!("\"{name}\" is none of {}", FIELDS.join(", ")))
-            })?;
+            let field = FIELDS
+                .iter()
+                .position(|known| *known == name)
+                .ok_or_else(|| refuse(format!("\"{name}\" is none of {}", FIELDS.join(", "))))?;
             let width = match (word.contains(':'), wanted) {
                 (false, _) => left[field],
                 (true, Some(width)) if width <= left[field] => width,
                 _ => {
                     let most = left[field];
-                    return Err(refuse(format!("\"{word}\" must have a number of bits up to {most}")));
+                    return Err(refuse(format!(
+                        "\"{word}\" must have a number of bits up to {most}"
+                    )));
                 }
             };
             left[field] -= width;
@@ -116,7 +120,8 @@ impl Mapping {
             return Err(refuse("must begin with stack".to_string()));
         }
         if !device.rows.is_power_of_two() && leading.next() != Some("row") {
-            let right = "must begin with stack and row, since the number of rows is no power of two";
+            let right =
+                "must begin with stack and row, since the number of rows is no power of two";
             return Err(refuse(right.to_string()));
         }
         let mut shift = 0;
@@ -124,16 +129,23 @@ impl Mapping {
             piece.shift = shift;
             shift += piece.mask.count_ones();
         }
-        pieces.retain(|piece| piece.mask != 0 && piece.field != STACK);
+        pieces.retain(|piece| piece.mask != 0);
         let mut hashes = Vec::new();
         for name in hash {
             let field = FIELDS.iter().position(|known| known == name);
-            let field = field.filter(|field| (CHANNEL..=BANK).contains(field)).ok_or_else(|| {
-                let right = format!("must name {}", FIELDS[CHANNEL..=BANK].join(", "));
-                ("mapping.hash", format!("\"{name}\""), right)
-            })?;
-            hashes.push(Hash { field, bits: bits[field] });
+            let field = field
+                .filter(|field| (CHANNEL..=BANK).contains(field))
+                .ok_or_else(|| {
+                    let right = format!("must name {}", FIELDS[CHANNEL..=BANK].join(", "));
+                    ("mapping.hash", format!("\"{name}\""), right)
+                })?;
+            // A field of one value has no piece and nothing to spread.
+            if let Some(highest) = pieces.iter().find(|piece| piece.field == field) {
+                let shift = highest.shift + highest.mask.count_ones();
+                hashes.push(Hash { field, shift });
+            }
         }
+        pieces.retain(|piece| piece.field != STACK);
         let accesses = device.capacity() / u64::from(device.access_bytes);
         Ok(Mapping {
             access_shift: device.access_bytes.trailing_zeros(),
@@ -166,7 +178,7 @@ impl Mapping {
             fields[piece.field] |= ((within >> piece.shift) as u32 & piece.mask) << piece.place;
         }
         for hash in &self.hashes {
-            fields[hash.field] ^= fold(fields[ROW], hash.bits);
+            fields[hash.field] ^= fold(within >> hash.shift, self.bits[hash.field]);
         }
         let channel = fields[STACK] << self.bits[CHANNEL] | fields[CHANNEL];
         Some(Place {
@@ -178,13 +190,124 @@ impl Mapping {
     }
 }
 
-/// The exclusive or of all groups of `bits` bits of `row`.
-fn fold(row: u32, bits: u32) -> u32 {
-    let mut rest = row;
+/// The exclusive or of all groups of `width` bits of `bits`; `width` is not 0.
+fn fold(bits: u64, width: u32) -> u32 {
+    let mut rest = bits;
     let mut sum = 0;
-    while rest != 0 && bits != 0 {
+    while rest != 0 {
         sum ^= rest;
-        rest >>= bits;
+        rest >>= width;
     }
-    sum & ((1 << bits) - 1)
+    sum as u32 & ((1 << width) - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::config::DramConfig;
+    use super::Place;
+    use std::collections::BTreeSet;
+
+    fn config(settings: &[&str]) -> Result<DramConfig, String> {
+        let settings: Vec<String> = settings.iter().map(ToString::to_string).collect();
+        DramConfig::load("hbm2-pseudo-channel", &settings).map_err(|error| error.to_string())
+    }
+
+    fn place(channel: u32, bank: u32, row: u32, column: u32) -> Option<Place> {
+        Some(Place {
+            channel,
+            bank,
+            row,
+            column,
+        })
+    }
+
+    /// By hand: 1 KiB pages, 16 banks in 4 groups.
+    #[test]
+    fn bits_go_where_the_order_says() {
+        let m1 = config(&[]).unwrap().mapping;
+        assert_eq!(m1.place(0x3e7), place(0, 0, 0, 31));
+        assert_eq!(m1.place(0x400), place(0, 4, 0, 0)); // bank group 1, bank 0
+        assert_eq!(m1.place(0x1000), place(0, 1, 0, 0)); // bank 1 of group 0
+        assert_eq!(m1.place(0x4000), place(0, 0, 1, 0));
+        assert_eq!(m1.place((512 << 20) - 1), place(0, 15, 32767, 31));
+        assert_eq!(m1.place(512 << 20), None);
+        let m2 = config(&["mapping.order=row bank column bank_group"])
+            .unwrap()
+            .mapping;
+        assert_eq!(m2.place(0x20), place(0, 4, 0, 0));
+        assert_eq!(m2.place(0x80), place(0, 0, 0, 1));
+        let split = config(&["mapping.order=row column:2 bank bank_group:1 column bank_group"]);
+        let split = split.unwrap().mapping;
+        assert_eq!(split.place(0x20), place(0, 4, 0, 0)); // low bit of the group
+        assert_eq!(split.place(0x40), place(0, 0, 0, 1));
+        assert_eq!(split.place(0x200), place(0, 8, 0, 0)); // its high bit
+        assert_eq!(split.place(0x1000), place(0, 0, 0, 8)); // high bits of the column
+    }
+
+    /// Even with 12 rows, which is no power of two.
+    #[test]
+    fn no_two_addresses_fall_together() {
+        for order in [
+            "stack row bank column pseudo_channel channel bank_group",
+            "stack row bank column:2 bank_group pseudo_channel channel column",
+            "stack row channel:1 bank bank_group:1 channel column:3 pseudo_channel column bank_group",
+        ] {
+            for hash in [
+                r#"[]"#,
+                r#"["channel", "bank"]"#,
+                r#"["channel", "pseudo_channel", "bank_group", "bank"]"#,
+            ] {
+                let mapping = config(&[
+                    "device.rows=12",
+                    "device.stacks=2",
+                    "device.channels=4",
+                    "device.pseudo_channels=2",
+                    &format!("mapping.order={order}"),
+                    &format!("mapping.hash={hash}"),
+                ]);
+                let mapping = mapping.unwrap().mapping;
+                let accesses = mapping.capacity() / 32;
+                let places: BTreeSet<_> = (0..accesses)
+                    .map(|access| mapping.place(access * 32).unwrap())
+                    .map(|place| (place.channel, place.bank, place.row, place.column))
+                    .collect();
+                assert_eq!(places.len() as u64, accesses, "{order} {hash}");
+                assert!(places.iter().all(|place| place.0 < 16 && place.2 < 12));
+            }
+        }
+    }
+
+    #[test]
+    fn orders_that_do_not_fit_are_refused() {
+        for (order, right) in [
+            ("row bank bank_group", "5 bits of column have no place"),
+            (
+                "row bank bank_group column rank",
+                "\"rank\" is none of stack, channel",
+            ),
+            (
+                "row bank bank_group column:9",
+                "must have a number of bits up to 5",
+            ),
+            (
+                "row bank bank_group column:x",
+                "must have a number of bits up to 5",
+            ),
+        ] {
+            let error = config(&[&format!("mapping.order={order}")]).unwrap_err();
+            assert!(
+                error.contains("mapping.order = \"") && error.contains(right),
+                "{error}"
+            );
+        }
+        let error = config(&["device.rows=3", "mapping.order=bank row bank_group column"]);
+        assert!(error.unwrap_err().contains("must begin with stack and row"));
+        let error = config(&["device.stacks=2"]).unwrap_err();
+        assert!(error.contains("must begin with stack"), "{error}");
+        let error = config(&[r#"mapping.hash=["row"]"#]).unwrap_err();
+        assert!(
+            error.contains("mapping.hash = \"row\": must name channel"),
+            "{error}"
+        );
+    }
 }

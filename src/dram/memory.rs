@@ -95,11 +95,19 @@ impl Dram {
         let capacity = self.capacity();
         let end = addr.checked_add(bytes);
         if bytes == 0 || end.is_none_or(|end| end > capacity) {
-            return Err(OutOfRange { addr, bytes, capacity });
+            return Err(OutOfRange {
+                addr,
+                bytes,
+                capacity,
+            });
         }
         let first = addr / self.access_bytes;
         let last = (addr + bytes - 1) / self.access_bytes;
-        let request = Request { id, left: last - first + 1, last: 0 };
+        let request = Request {
+            id,
+            left: last - first + 1,
+            last: 0,
+        };
         let number = match self.unused.pop() {
             Some(number) => {
                 self.requests[number] = request;

@@ -16,8 +16,6 @@ pub(super) struct Entry {
     pub id: u64,
     /// Cycle at which it was accepted.
     pub accepted: u64,
-    /// Age: lower is older.
-    pub sequence: u64,
     pub bank: u8,
     pub row: u32,
     pub column: u32,
@@ -39,6 +37,8 @@ pub(super) enum Change {
 #[derive(Clone, Debug)]
 pub(super) struct Queue {
     entries: [Entry; SLOTS],
+    /// Age of each slot's request: lower is older.
+    sequences: [u64; SLOTS],
     /// Bank, row and column of each slot in one word, for [`Queue::youngest_to`].
     keys: [u64; SLOTS],
     next: [u8; SLOTS],
@@ -73,6 +73,7 @@ impl Queue {
     pub fn new(capacity: u32) -> Queue {
         Queue {
             entries: [Entry::default(); SLOTS],
+            sequences: [0; SLOTS],
             keys: [NO_KEY; SLOTS],
             next: [NONE; SLOTS],
             prev: [NONE; SLOTS],
@@ -118,42 +119,42 @@ impl Queue {
         self.misses
     }
 
+    /// The age of the oldest request to the open row of a bank of [`Queue::hits`].
     #[inline]
-    pub fn entry(&self, slot: usize) -> &Entry {
-        &self.entries[slot]
+    pub fn hit_sequence(&self, bank: usize) -> u64 {
+        self.sequences[usize::from(self.hit[bank]) % SLOTS]
     }
 
-    /// The slot of the oldest request to the open row of a bank of [`Queue::hits`].
+    /// The age of the oldest request to a bank that has any.
     #[inline]
-    pub fn hit(&self, bank: usize) -> usize {
-        usize::from(self.hit[bank])
-    }
-
-    /// The slot of the oldest request to a bank that has any.
-    #[inline]
-    pub fn oldest(&self, bank: usize) -> usize {
-        usize::from(self.head[bank])
+    pub fn oldest_sequence(&self, bank: usize) -> u64 {
+        self.sequences[usize::from(self.head[bank]) % SLOTS]
     }
 
     /// The youngest request for the same column, if there is one.
     pub fn youngest_to(&self, bank: u8, row: u32, column: u32) -> Option<usize> {
         let wanted = key(bank, row, column);
         // Without a branch for each slot: this is asked for every request.
-        if !self.keys.iter().fold(false, |any, key| any | (*key == wanted)) {
+        if !self
+            .keys
+            .iter()
+            .fold(false, |any, key| any | (*key == wanted))
+        {
             return None;
         }
         (0..SLOTS)
             .filter(|slot| self.keys[*slot] == wanted)
-            .max_by_key(|slot| self.entries[*slot].sequence)
+            .max_by_key(|slot| self.sequences[*slot])
     }
 
     /// Takes a free slot for a request, which is not listed with its bank yet.
     #[inline]
-    pub fn insert(&mut self, entry: Entry) -> usize {
+    pub fn insert(&mut self, sequence: u64, entry: Entry) -> usize {
         let slot = self.free.trailing_zeros() as usize;
         self.free &= self.free - 1;
         self.queued += 1;
         self.entries[slot] = entry;
+        self.sequences[slot] = sequence;
         self.keys[slot] = key(entry.bank, entry.row, entry.column);
         slot
     }
@@ -197,7 +198,7 @@ impl Queue {
     /// requests were accepted that may still be overtaken.
     #[inline]
     pub fn take_hit(&mut self, bank: usize, row: u32, from: u64) -> Entry {
-        let slot = self.hit(bank);
+        let slot = usize::from(self.hit[bank]) % SLOTS;
         let (before, after) = (self.prev[slot], self.next[slot]);
         match before {
             NONE => self.head[bank] = after,
@@ -218,7 +219,7 @@ impl Queue {
         // Requests older than the one taken are to other rows.
         self.find_hit(bank, after, row);
         if self.hits & bit != 0 {
-            let oldest = self.entries[self.oldest(bank)];
+            let oldest = self.entries[usize::from(self.head[bank]) % SLOTS];
             if oldest.row != row && oldest.accepted < from {
                 self.hits &= !bit;
                 self.misses |= bit;
@@ -233,7 +234,7 @@ impl Queue {
         let bit = 1 << bank;
         self.queued -= u32::from(self.served & bit == 0);
         self.served |= bit;
-        self.entries[self.oldest(bank)].row
+        self.entries[usize::from(self.head[bank]) % SLOTS].row
     }
 
     /// Notes that a row of the bank is open now.

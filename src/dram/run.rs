@@ -250,7 +250,12 @@ impl<'a> CommandFile<'a> {
         if self.failed.is_some() {
             return;
         }
-        let Command { op, bank, row, column } = command;
+        let Command {
+            op,
+            bank,
+            row,
+            column,
+        } = command;
         let written = writeln!(
             self.out,
             "{cycle},{},{},{},{},{},{row},{column}",
@@ -309,7 +314,15 @@ impl fmt::Display for Report {
             self.bytes_per_cycle
         )?;
         for (name, latency) in [("read", &self.read_latency), ("write", &self.write_latency)] {
-            let Some(Latency { mean, p50, p90, p99, max, .. }) = latency else {
+            let Some(Latency {
+                mean,
+                p50,
+                p90,
+                p99,
+                max,
+                ..
+            }) = latency
+            else {
                 continue;
             };
             let name = format!("{name} latency");
@@ -320,7 +333,11 @@ impl fmt::Display for Report {
         }
         let columns = counts.reads + counts.writes;
         let hits = 100.0 * counts.row_hits as f64 / columns.max(1) as f64;
-        writeln!(f, "row hits       {} of {columns}  ({hits:.1} %)", counts.row_hits)?;
+        writeln!(
+            f,
+            "row hits       {} of {columns}  ({hits:.1} %)",
+            counts.row_hits
+        )?;
         writeln!(
             f,
             "commands       {} RD, {} WR, {} ACT, {} PRE, {} REF",

@@ -20,15 +20,31 @@ const GAP: u64 = 64;
 const BUILTIN: [(&str, &str, &str); 11] = [
     ("A", "A_seqrd", "sequential read"),
     ("B", "B_seqwr", "sequential write"),
-    ("C", "C_copy", "copy: 4 KiB read, 4 KiB write, in the same bank"),
+    (
+        "C",
+        "C_copy",
+        "copy: 4 KiB read, 4 KiB write, in the same bank",
+    ),
     ("C2", "C2_copy_off8k", "copy, destination 8 KiB further"),
     ("D", "D_rand", "random read"),
-    ("E", "E_16x64k_lockstep", "16 sequential streams in lock-step"),
-    ("E2", "E2_16x64k_512B_skew", "16 sequential streams in turns of 512 bytes, skewed"),
+    (
+        "E",
+        "E_16x64k_lockstep",
+        "16 sequential streams in lock-step",
+    ),
+    (
+        "E2",
+        "E2_16x64k_512B_skew",
+        "16 sequential streams in turns of 512 bytes, skewed",
+    ),
     ("F", "F_seqrd_gap64", "sequential read, one in 64 cycles"),
     ("F2", "F2_rand_gap64", "random read, one in 64 cycles"),
     ("G", "G_inplace4k", "in place: 4 KiB read, 4 KiB written"),
-    ("G2", "G2_inplace_element", "in place: each access read, then written"),
+    (
+        "G2",
+        "G2_inplace_element",
+        "in place: each access read, then written",
+    ),
 ];
 
 /// What NumPy's `SeedSequence` makes of the seeds 12345 and 777 for PCG64: state and stream. The
@@ -124,9 +140,15 @@ impl Stream {
         if bytes.is_empty() {
             return Err(StreamError::Empty(path.to_path_buf()));
         }
-        let words = words.map(|word| word.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte)));
+        let words = words.map(|word| {
+            word.iter()
+                .rev()
+                .fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+        });
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-        let gap = stem.rsplit_once("_gap").and_then(|(_, gap)| gap.parse().ok());
+        let gap = stem
+            .rsplit_once("_gap")
+            .and_then(|(_, gap)| gap.parse().ok());
         Ok(Stream {
             name: name_or_path.to_string(),
             words: words.collect(),
@@ -139,7 +161,9 @@ impl Stream {
     /// # Errors
     /// [`StreamError::Unknown`].
     pub fn builtin(name: &str, access_bytes: u64, capacity: u64) -> Result<Stream, StreamError> {
-        let known = BUILTIN.iter().find(|(short, long, _)| [*short, *long].contains(&name));
+        let known = BUILTIN
+            .iter()
+            .find(|(short, long, _)| [*short, *long].contains(&name));
         let Some((short, long, _)) = known else {
             return Err(StreamError::Unknown(name.to_string()));
         };
@@ -175,7 +199,11 @@ impl Stream {
     /// Byte address and kind of each request.
     pub fn requests(&self) -> impl ExactSizeIterator<Item = (u64, Kind)> {
         self.words.iter().map(|word| {
-            let kind = if word & WRITE == 0 { Kind::Read } else { Kind::Write };
+            let kind = if word & WRITE == 0 {
+                Kind::Read
+            } else {
+                Kind::Write
+            };
             (word & !WRITE, kind)
         })
     }
@@ -223,7 +251,9 @@ fn words(short: &str, count: u64, q: u64, capacity: u64) -> Vec<u64> {
             .collect(),
         "G" => each.map(|i| copy(i, 0)).collect(),
         // G2
-        _ => each.map(|i| i / 2 * q | if i % 2 == 0 { 0 } else { WRITE }).collect(),
+        _ => each
+            .map(|i| i / 2 * q | if i % 2 == 0 { 0 } else { WRITE })
+            .collect(),
     }
 }
 
@@ -243,10 +273,12 @@ fn random((state, stream): (u128, u128), accesses: u64, count: u64, q: u64) -> V
     };
     let reject = (1u64 << 32) % accesses.min(1 << 32);
     (0..count)
-        .map(|_| loop {
-            let product = half() * accesses.min(1 << 32);
-            if product & 0xffff_ffff >= reject {
-                break (product >> 32) * q;
+        .map(|_| {
+            loop {
+                let product = half() * accesses.min(1 << 32);
+                if product & 0xffff_ffff >= reject {
+                    break (product >> 32) * q;
+                }
             }
         })
         .collect()
