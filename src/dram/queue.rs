@@ -51,6 +51,8 @@ pub(super) struct Queue {
     hits: u64,
     /// Banks with requests, none of them to the open row, a bit each.
     misses: u64,
+    /// Banks whose open row is to be closed, since an older request has waited for too long.
+    closing: u64,
     /// Banks whose oldest request has had its row opened: it has left the queue and waits at the
     /// bank. Modelled (C).
     served: u64,
@@ -82,6 +84,7 @@ impl Queue {
             hit: [NONE; BANKS],
             hits: 0,
             misses: 0,
+            closing: 0,
             served: 0,
             free: u64::MAX,
             capacity,
@@ -178,7 +181,7 @@ impl Queue {
             last => self.next[usize::from(last)] = slot as u8,
         }
         let bit = 1 << bank;
-        if self.hits & bit != 0 {
+        if (self.hits | self.closing) & bit != 0 {
             return Change::None;
         }
         if to_open_row {
@@ -223,6 +226,7 @@ impl Queue {
             if oldest.row != row && oldest.accepted < from {
                 self.hits &= !bit;
                 self.misses |= bit;
+                self.closing |= bit;
             }
         }
         self.entries[slot]
@@ -245,6 +249,7 @@ impl Queue {
     /// Notes that no row of these banks is open any more.
     pub fn closed(&mut self, banks: u64) {
         self.hits &= !banks;
+        self.closing &= !banks;
         for bank in bits(banks) {
             if self.head[bank] != NONE {
                 self.misses |= 1 << bank;

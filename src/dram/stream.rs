@@ -230,7 +230,7 @@ fn words(short: &str, count: u64, q: u64, capacity: u64) -> Vec<u64> {
     let each = 0..count;
     match short {
         "A" | "F" => each.map(|i| i * q).collect(),
-        "B" => each.map(|i| i * q | WRITE).collect(),
+        "B" => each.map(|i| (i * q) | WRITE).collect(),
         "C" => each.map(|i| copy(i, half)).collect(),
         "C2" => each.map(|i| copy(i, half + 8192)).collect(),
         "D" => random(SEED_D, capacity / q, count, q),
@@ -252,7 +252,7 @@ fn words(short: &str, count: u64, q: u64, capacity: u64) -> Vec<u64> {
         "G" => each.map(|i| copy(i, 0)).collect(),
         // G2
         _ => each
-            .map(|i| i / 2 * q | if i % 2 == 0 { 0 } else { WRITE })
+            .map(|i| (i / 2 * q) | if i % 2 == 0 { 0 } else { WRITE })
             .collect(),
     }
 }
