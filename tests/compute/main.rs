@@ -7,4 +7,5 @@ mod reductions;
 mod reshape;
 mod stochastic;
 mod support;
+mod types;
 mod vectors;
