@@ -159,7 +159,8 @@ impl Engine {
         burst: Option<Burst>,
         ctx: &mut Ctx,
     ) {
-        let Some(burst) = burst else { return };
+        let Some(mut burst) = burst else { return };
+        burst.sent_at = ctx.clock.cycle_at(ctx.now).0;
         let len = burst.bytes.len();
         let route = ctx.fabric.route(ctx.memory, burst.at, len as u64);
         let times = ctx.fabric.write(ctx.now, route, Self::beats(len as u32));
@@ -169,6 +170,9 @@ impl Engine {
         let queue = q as u8;
         let event = EngineEvent::Completion { direction, queue };
         ctx.out.events.push((ring.visible_until, event));
+        if self.limits.axi_timeout > 0 {
+            self.wake_by(ctx.now, ctx);
+        }
     }
 
     /// The oldest completion records of a queue reach memory.
@@ -207,13 +211,44 @@ impl Engine {
             self.check_write_timeout(q, cycle, needs);
         }
         for direction in Direction::ALL {
-            if !self.prefetchers[direction as usize].is_fetching() {
-                continue;
-            }
+            let fetching = self.prefetchers[direction as usize].is_fetching();
             for q in 0..self.queues.len() {
-                self.check_fetch_timeout(direction, q, cycle, needs);
+                if fetching {
+                    self.check_fetch_timeout(direction, q, cycle, needs);
+                }
+                if self.completions_in_flight > 0 {
+                    self.check_completion_timeout(direction, q, cycle, needs);
+                }
             }
         }
+    }
+
+    /// Completion records that have not reached memory in time.
+    fn check_completion_timeout(
+        &mut self,
+        direction: Direction,
+        q: usize,
+        cycle: u64,
+        needs: &mut Needs,
+    ) {
+        let ring = &mut self.queues[q].completions[direction as usize];
+        let Some(burst) = ring.on_the_way.front_mut() else {
+            return;
+        };
+        let Some(due) = burst.sent_at.checked_add(self.limits.axi_timeout) else {
+            return;
+        };
+        if cycle < due {
+            needs.cycle(due);
+            return;
+        }
+        burst.sent_at = u64::MAX;
+        let at = burst.at;
+        let bit = match direction {
+            Direction::M2s => ErrorBit::M2s(M2sError::CompTimeout),
+            Direction::S2m => ErrorBit::S2m(S2mError::CompTimeout),
+        };
+        self.raise(bit, q as u8, 0, at, Descriptor::default());
     }
 
     fn check_fetch_timeout(

@@ -39,6 +39,8 @@ pub(super) struct Burst {
     stale: bool,
     /// When it is sent, full or not.
     due: Instant,
+    /// Cycle in which it was sent; never once it has been reported as timed out.
+    pub sent_at: u64,
 }
 
 /// What there is to say of a descriptor.
@@ -112,6 +114,7 @@ impl CompletionRing {
             interrupt: false,
             stale: false,
             due,
+            sent_at: 0,
         });
         burst
             .bytes

@@ -173,6 +173,12 @@ impl Engine {
         }
         self.prefetchers[direction as usize].fetched += u64::from(fetch.count);
         for (n, bytes) in bytes.as_chunks::<DESC_BYTES>().0.iter().enumerate() {
+            if self.states.contains(&UdmaState::Abort) {
+                // Nobody looks at what comes after an abort, or after the descriptor that caused it.
+                let rest = fetch.count as usize - n;
+                self.prefetchers[direction as usize].held -= rest;
+                break;
+            }
             let mut desc = Descriptor::from_bytes(*bytes);
             if let Some(FaultKind::FlipDescriptor { bit, .. }) =
                 self.strike(Site::Descriptor(direction), q, ctx.now)

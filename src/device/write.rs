@@ -242,6 +242,11 @@ impl Engine {
         let written = queue.written;
         queue.packets[written].rx_descs += 1;
         queue.packets[written].interrupt[1] |= rx.len_ctrl.int_en();
+        if queue.packets[written].rx_descs == self.spec.limits.rx_descs_per_packet + 1 {
+            // It goes on, if that is masked: modelled (C).
+            let bit = ErrorBit::S2m(S2mError::PrefetchSaturate);
+            self.raise(bit, q as u8, prefetched.slot, rx.buf1_ptr, prefetched.desc);
+        }
         let strong = rx.len_ctrl.strong_order_wr() && self.spec.caps.strong_order_writes;
         self.counters.strong_order_writes += u64::from(strong);
         if strong || flush {
