@@ -69,7 +69,7 @@ impl Registers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arch::{Arch, UDMA_UNIT_BYTES};
+    use crate::arch::Arch;
 
     /// Reset values typed by hand from the register listing.
     #[test]
@@ -110,7 +110,7 @@ mod tests {
     fn what_can_hold_a_value_holds_it_and_nothing_else_does() {
         for arch in Arch::ALL {
             let mut registers = Registers::new(arch.spec());
-            for offset in (0..UDMA_UNIT_BYTES).step_by(4) {
+            for offset in (0..arch.spec().map.engine_window).step_by(4) {
                 let before = registers.get(offset);
                 registers.set(offset, !before);
                 let holds = (registers.locate(offset))
@@ -119,6 +119,15 @@ mod tests {
                 assert_eq!(registers.get(offset), expected, "{arch} {offset:#x}");
             }
         }
+    }
+
+    #[test]
+    fn a_reserved_offset_is_noted_once() {
+        let mut registers = Registers::new(Arch::V3.spec());
+        assert!(registers.locate(0x1_1000).is_none() && registers.locate(0x10).is_none());
+        assert!(registers.note_reserved(0x1_1000) && registers.note_reserved(0x10));
+        assert!(!registers.note_reserved(0x1_1000) && !registers.note_reserved(0x10));
+        assert_eq!(registers.get(0x10), 0);
     }
 
     #[test]

@@ -62,7 +62,7 @@ impl<B: Bus> Bus for UserBar<B> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arch::{EngineId, UDMA_UNIT_BYTES};
+    use crate::arch::EngineId;
     use crate::host::test_bus::TestBus;
     use std::collections::BTreeSet;
 
@@ -83,7 +83,7 @@ mod tests {
             for engine in [0, map.engine_count() - 1].map(EngineId) {
                 let window = map.engine_base(engine).unwrap();
                 let mut bar = UserBar::new(TestBus::default(), arch);
-                for offset in (0..UDMA_UNIT_BYTES).step_by(4) {
+                for offset in (0..map.engine_window).step_by(4) {
                     let at = Addr(window.0 + offset);
                     let written = bar.write_reg(at, 0x5a5a_5a5a);
                     let refused = BusError {
