@@ -4,11 +4,10 @@
 
 use crate::arch::Arch;
 use crate::sim::{Clock, Duration};
-use crate::units::{Bytes, BytesPerSecond, Hertz};
-use serde::{Deserialize, Deserializer};
+use crate::units::{Bytes, BytesPerSecond, Hertz, from_text};
+use serde::Deserialize;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 /// The built-in configs by name.
 const BUILTIN: [(&str, &str); 3] = [
@@ -430,18 +429,6 @@ const MAX_LATENCY: Duration = Duration::from_ns(1_000_000);
 
 /// Most host memory a config may ask for; the host window of every generation has room for it.
 const MAX_HOST_MEMORY: u64 = 1 << 40;
-
-/// Deserializes a string through [`FromStr`], so that the error points at the string.
-pub(crate) fn from_text<'de, D, T>(deserializer: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: FromStr,
-    T::Err: fmt::Display,
-{
-    String::deserialize(deserializer)?
-        .parse()
-        .map_err(serde::de::Error::custom)
-}
 
 #[cfg(test)]
 mod tests {

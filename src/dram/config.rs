@@ -2,7 +2,7 @@
 //! a machine such a file is complete: a key that is missing or unknown is an error.
 
 use super::mapping::Mapping;
-use crate::units::Hertz;
+use crate::units::{Hertz, from_text};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -64,7 +64,7 @@ struct File {
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs, reason = "documented key by key in the config files")]
 pub struct Device {
-    #[serde(deserialize_with = "crate::config::from_text")]
+    #[serde(deserialize_with = "from_text")]
     pub clock: Hertz,
     pub stacks: u32,
     pub channels: u32,
