@@ -4,14 +4,15 @@ use super::{print, refuse};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use udma_sim::arch::Arch;
 use udma_sim::config::Config;
 use udma_sim::order::axioms::Axioms;
-use udma_sim::order::explore::{Options, Path};
+use udma_sim::order::explore::{self, Options};
 use udma_sim::order::litmus::{Answer, Case, Litmus, TimedVerdict, Verdict, verdict};
 use udma_sim::order::timed::{self, TimedError};
+use udma_sim::scenario::{EmitError, emit};
 
 /// Exit status when an answer is not the expected one.
 const DISAGREES: u8 = 1;
@@ -42,8 +43,12 @@ pub struct Args {
     #[arg(long, value_name = "DIR")]
     save: Option<PathBuf>,
 
+    /// Write each test here as scenarios that `run` accepts, one for each answer, with the configs they need
+    #[arg(long, value_name = "DIR")]
+    emit_scenario: Option<PathBuf>,
+
     /// Replay a stored witness of the one file named
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["timed", "save", "summary"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["timed", "save", "summary", "emit_scenario"])]
     replay: Option<PathBuf>,
 }
 
@@ -54,7 +59,7 @@ struct Stored {
     test: String,
     arch: String,
     barrier: String,
-    path: Path,
+    path: explore::Path,
 }
 
 pub fn main(args: &Args) -> ExitCode {
@@ -100,7 +105,7 @@ impl<'a> Session<'a> {
         let mut configs = BTreeMap::new();
         for arch in Arch::ALL {
             let name = arch.spec().code_name;
-            configs.insert(arch, Config::load(name, std::path::Path::new(""))?);
+            configs.insert(arch, Config::load(name, Path::new(""))?);
         }
         Ok(Session {
             args,
@@ -137,6 +142,7 @@ impl<'a> Session<'a> {
                     self.timed(case, seeds)?;
                 }
                 self.save(test, case, &verdict)?;
+                self.emit(test, case)?;
             }
         }
         Ok(())
@@ -248,17 +254,42 @@ impl<'a> Session<'a> {
         let (Some(folder), Some(path)) = (&self.args.save, &verdict.witness) else {
             return Ok(());
         };
-        let stem = test.path.file_stem().unwrap_or_default().to_string_lossy();
-        let on = case.on.join("+");
-        let name = format!("{stem}.{}.{}{on}.json", case.arch, case.mode.name());
+        let name = format!("{}.json", case_name(test, case));
         let stored = Stored {
             test: test.name.clone(),
             arch: case.arch.to_string(),
             barrier: case.barrier(),
             path: path.clone(),
         };
-        std::fs::create_dir_all(folder)?;
-        std::fs::write(folder.join(name), serde_json::to_string_pretty(&stored)?)?;
+        write_file(folder, &name, &serde_json::to_string_pretty(&stored)?)
+    }
+
+    fn emit(&mut self, test: &Litmus, case: &Case) -> Result<(), Box<dyn Error>> {
+        let Some(folder) = &self.args.emit_scenario else {
+            return Ok(());
+        };
+        let name = case_name(test, case);
+        match emit(&name, case, &self.configs[&case.arch]) {
+            Ok(emitted) => {
+                let file = format!("{name}.toml");
+                write_file(folder, &emitted.config_name, &emitted.config)?;
+                write_file(folder, &file, &emitted.text)?;
+                let (path, shows) = (folder.join(file), emitted.shows);
+                writeln!(
+                    self.text,
+                    "  {}: {shows}, seed {}",
+                    path.display(),
+                    emitted.seed
+                )?;
+            }
+            Err(error @ EmitError::NotExpressible(_)) => {
+                writeln!(self.text, "  no scenario {name}: {error}")?;
+            }
+            Err(error) => {
+                self.wrong += 1;
+                writeln!(self.text, "  no scenario {name}: {error}")?;
+            }
+        }
         Ok(())
     }
 
@@ -272,6 +303,22 @@ impl<'a> Session<'a> {
     }
 }
 
+/// A case as files call it.
+fn case_name(test: &Litmus, case: &Case) -> String {
+    let stem = test.path.file_stem().unwrap_or_default().to_string_lossy();
+    let on = case.on.join("+");
+    let on = if on.is_empty() { on } else { format!("-{on}") };
+    format!("{stem}.{}.{}{on}", case.arch, case.mode.name())
+}
+
+/// Writes a file into a folder, which is made if it is not there.
+fn write_file(folder: &Path, name: &str, text: &str) -> Result<(), Box<dyn Error>> {
+    let path = folder.join(name);
+    std::fs::create_dir_all(folder)
+        .and_then(|()| std::fs::write(&path, text))
+        .map_err(|error| format!("cannot write {}: {error}", path.display()).into())
+}
+
 fn write_steps(text: &mut String, steps: &[String]) -> std::fmt::Result {
     writeln!(text, "Witness")?;
     for (n, step) in steps.iter().enumerate() {
@@ -280,7 +327,7 @@ fn write_steps(text: &mut String, steps: &[String]) -> std::fmt::Result {
     Ok(())
 }
 
-fn replay(tests: &[Litmus], stored: &std::path::Path) -> Result<(String, bool), Box<dyn Error>> {
+fn replay(tests: &[Litmus], stored: &Path) -> Result<(String, bool), Box<dyn Error>> {
     let json = std::fs::read_to_string(stored)
         .map_err(|error| format!("cannot read {}: {error}", stored.display()))?;
     let stored: Stored =

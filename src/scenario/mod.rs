@@ -11,6 +11,7 @@ mod authoring;
 mod check;
 mod diag;
 mod driver;
+mod emit;
 mod extract;
 mod fill;
 mod host_side;
@@ -24,6 +25,7 @@ mod run;
 mod stripped;
 
 pub use diag::{Diagnostic, ScenarioError};
+pub use emit::{EmitError, Emitted, emit};
 pub use extract::{ExtractError, Races, Superfluous};
 pub use plan::Plan;
 pub use report::{ExpectationReport, RaceVerdict, Report, StepReport, Totals};

@@ -7,13 +7,14 @@ use super::rings::Ring;
 use crate::arch::EventBlock;
 use crate::arch::regs::Direction;
 use crate::host::Bus;
-use crate::order::program::{ObserverKind, Op, Program, Span};
+use crate::order::program::{CellKind, ObserverKind, Op, Program, Span};
 use crate::sim::{Duration, Instant};
 use crate::system::{Condition, SequencerOp, System, WaitOp};
 use crate::units::{Addr, Cycles};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// How often host threads look.
 const STEP: Duration = Duration::from_ns(20);
@@ -25,10 +26,14 @@ struct Thread {
 }
 
 enum Work {
-    /// Rings a queue once.
-    Start(usize),
+    /// Rings a queue for these of its packets.
+    Start(usize, Range<usize>),
     /// Executes an observer's program; the next instruction.
     Observe(usize, usize),
+    /// Starts an observer as soon as what it reads first changes, or else at this time.
+    Watch(usize, Span, Instant),
+    /// Makes a memory channel as much slower as this from now on.
+    Slow(Addr, Duration),
     Done,
 }
 
@@ -45,29 +50,74 @@ impl<'a> Actors<'a> {
     pub fn new(
         program: &Program,
         rings: &'a [Ring],
+        layout: &Layout,
         jitter: Duration,
         random: &mut ChaCha8Rng,
     ) -> Actors<'a> {
         // Host threads may start long after the queues: writes take jitter twice, read and write.
-        let mut within = |longest: u64| Duration::from_fs(random.random_range(0..=longest));
+        let jitter = jitter.as_fs();
+        let within = |longest: u64, random: &mut ChaCha8Rng| {
+            Duration::from_fs(random.random_range(0..=longest))
+        };
         let mut threads = Vec::new();
         let mut delays = Vec::new();
+        // Some memory channels are slow for a while: what is written first may come much later.
+        for cell in program
+            .cells
+            .iter()
+            .filter(|cell| cell.kind == CellKind::Memory)
+        {
+            if random.random_bool(0.5) {
+                let (at, _) = layout.bytes_of(program, cell.span);
+                let (by, until) = (within(jitter * 2, random), within(jitter * 3, random));
+                for (starts, by) in [(Duration::ZERO, by), (until, Duration::ZERO)] {
+                    threads.push(Thread {
+                        starts: Instant::START + starts,
+                        work: Work::Slow(at, by),
+                    });
+                }
+            }
+        }
         for (n, queue) in program.queues.iter().enumerate() {
-            if queue.rung {
-                let starts = Instant::START + within(jitter.as_fs());
-                threads.push(Thread {
-                    starts,
-                    work: Work::Start(n),
-                });
+            if !queue.rung {
+                continue;
+            }
+            // Queues start together, or long after each other.
+            let spread = if random.random_bool(0.5) { 1 } else { 4 };
+            let mut starts = Instant::START + within(jitter * spread, random);
+            // About half of the queues are rung in two pieces: what is rung late is fetched late.
+            let all = queue.packets.len();
+            let cut = random.random_range(1..=2 * all).min(all);
+            for packets in [0..cut, cut..all] {
+                if !packets.is_empty() {
+                    let work = Work::Start(n, packets);
+                    threads.push(Thread { starts, work });
+                }
+                starts = starts + within(jitter * 3, random);
             }
         }
         for (n, observer) in program.observers.iter().enumerate() {
-            let delay = within(jitter.as_fs() * 3);
+            let delay = within(jitter * 3, random);
             match observer.kind {
-                ObserverKind::Host => threads.push(Thread {
-                    starts: Instant::START + delay,
-                    work: Work::Observe(n, 0),
-                }),
+                ObserverKind::Host => {
+                    let starts = Instant::START + delay;
+                    // An instant when something has just changed is as good as any other, and better to
+                    // see what is in between.
+                    let watched = match observer.ops.first() {
+                        Some(Op::Read { span, .. }) if random.random_bool(0.5) => Some(*span),
+                        _ => None,
+                    };
+                    threads.push(match watched {
+                        Some(span) => Thread {
+                            starts: Instant::START,
+                            work: Work::Watch(n, span, starts + delay),
+                        },
+                        None => Thread {
+                            starts,
+                            work: Work::Observe(n, 0),
+                        },
+                    });
+                }
                 // About a cycle in a nanosecond: only the spread matters.
                 ObserverKind::Sequencer => delays.push((n, Cycles(delay.as_ns_f64() as u64))),
             }
@@ -90,6 +140,9 @@ impl<'a> Actors<'a> {
         let offset = system.now() - Instant::START;
         for thread in &mut self.threads {
             thread.starts = thread.starts + offset;
+            if let Work::Watch(_, _, latest) = &mut thread.work {
+                *latest = *latest + offset;
+            }
         }
         let mut registers = BTreeMap::new();
         for (n, delay) in &self.delays {
@@ -109,7 +162,7 @@ impl<'a> Actors<'a> {
                             engine: ring.pair.engine(),
                             queue: ring.pair.queue(),
                             direction,
-                            count: ring.descs(usize::MAX, direction),
+                            count: ring.descs(0..usize::MAX, direction),
                         };
                         code.extend([bell(Direction::S2m), bell(Direction::M2s)]);
                     }
@@ -155,13 +208,27 @@ impl<'a> Actors<'a> {
             if self.threads[n].starts > system.now() {
                 continue;
             }
-            match self.threads[n].work {
+            match &self.threads[n].work {
                 Work::Done => {}
-                Work::Start(queue) => {
-                    self.rings[queue].trigger(system)?;
+                Work::Slow(at, by) => {
+                    system.slow_down(*at, *by);
                     self.threads[n].work = Work::Done;
                 }
-                Work::Observe(observer, step) => {
+                &Work::Watch(observer, span, latest) => {
+                    let (at, len) = layout.read_of(program, span);
+                    let mut bytes = vec![0; len as usize];
+                    system.read_mem(at, &mut bytes)?;
+                    let initial = program.cell_of(span.first).map_or(0, |cell| cell.initial);
+                    let values = layout.values(program, span, &bytes);
+                    if system.now() >= latest || values.iter().any(|value| *value != initial) {
+                        self.threads[n].work = Work::Observe(observer, 0);
+                    }
+                }
+                Work::Start(queue, packets) => {
+                    self.rings[*queue].trigger(system, packets.clone())?;
+                    self.threads[n].work = Work::Done;
+                }
+                &Work::Observe(observer, step) => {
                     let Some(op) = program.observers[observer].ops.get(step) else {
                         self.threads[n].work = Work::Done;
                         continue;
@@ -220,10 +287,10 @@ impl<'a> Actors<'a> {
                 system.write_mem(at, &value.to_le_bytes())?;
             }
             Op::Add { atom, by } => change(system, layout, program, atom, EventBlock::SEM_INC, by)?,
-            Op::Ring { queue } => self.rings[queue].trigger(system)?,
+            Op::Ring { queue } => self.rings[queue].trigger(system, 0..usize::MAX)?,
             Op::Completion { queue, packets } => {
                 let ring = &self.rings[queue];
-                return Ok(ring.completed(system)? >= ring.descs(packets, Direction::M2s));
+                return Ok(ring.completed(system)? >= ring.descs(0..packets, Direction::M2s));
             }
         }
         Ok(true)

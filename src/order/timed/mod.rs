@@ -85,7 +85,7 @@ pub fn run(
         queue.author(program, arch, &layout, &mut system)?;
     }
     let mut random = stream(seed, "order/start");
-    let mut actors = Actors::new(program, &queues, jitter, &mut random);
+    let mut actors = Actors::new(program, &queues, &layout, jitter, &mut random);
     let sequencers = actors.start_sequencers(program, &layout, &mut system)?;
     let deadline = system.now() + PATIENCE;
     while !actors.done() && system.now() < deadline {

@@ -12,6 +12,7 @@ use crate::host::{Bus, Pring, QueueOptions, QueuePair};
 use crate::order::program::{Desc, Dest, Program};
 use crate::system::System;
 use crate::units::Addr;
+use std::ops::Range;
 
 /// A queue of the machine that executes a queue of the program.
 pub(super) struct Ring {
@@ -127,9 +128,9 @@ impl Ring {
         Ok(system.write_mem(Addr(base.0 + offset), &desc.to_bytes())?)
     }
 
-    /// Descriptors of the first packets.
-    pub fn descs(&self, packets: usize, direction: Direction) -> u32 {
-        let packets = self.packets.iter().take(packets);
+    /// Descriptors of some packets.
+    pub fn descs(&self, packets: Range<usize>, direction: Direction) -> u32 {
+        let packets = self.packets.iter().take(packets.end).skip(packets.start);
         packets.map(|packet| packet[direction as usize]).sum()
     }
 
@@ -141,9 +142,9 @@ impl Ring {
         Ok((current + self.size - self.start_slot) % self.size)
     }
 
-    /// Rings the doorbells for the whole program.
-    pub fn trigger(&self, system: &mut System) -> Result<(), TimedError> {
-        let [tx, rx] = Direction::ALL.map(|direction| self.descs(usize::MAX, direction));
+    /// Rings the doorbells for some packets, which follow those that have been rung.
+    pub fn trigger(&self, system: &mut System, packets: Range<usize>) -> Result<(), TimedError> {
+        let [tx, rx] = Direction::ALL.map(|direction| self.descs(packets.clone(), direction));
         Ok(self.pair.trigger(system, tx, rx)?)
     }
 }

@@ -141,7 +141,10 @@ impl Authored {
             }
             HostAction::Dump { vring, tx, .. } => {
                 if let (Some(base), Some(tags)) = (host.pring_base(tx), self.builders.get(vring)) {
-                    machine.builders.insert(base.0, tags.clone());
+                    let ring = machine.builders.entry(base.0).or_default();
+                    // A shorter dump leaves the descriptors behind its own as they are.
+                    let kept = ring.get(tags.len()..).unwrap_or_default();
+                    *ring = [tags, kept].concat();
                 }
             }
             _ => {}

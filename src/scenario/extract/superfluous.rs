@@ -111,9 +111,9 @@ impl Plan {
         if superfluous.iter().all(|barriers| barriers.masked) {
             return Ok(());
         }
-        let with = self.timed(&Strip::default(), progress)?;
+        let with = self.trial(&Strip::default(), progress)?;
         for barriers in superfluous.iter_mut().filter(|barriers| !barriers.masked) {
-            let without = self.timed(&barriers.strip, progress)?;
+            let without = self.trial(&barriers.strip, progress)?;
             if with.stopped.is_none() && without.stopped.is_none() {
                 barriers.cycles = Some(with.cycles as i64 - without.cycles as i64);
             }

@@ -1,0 +1,300 @@
+//! What of a litmus test goes where in a scenario.
+
+use super::EmitError;
+use crate::arch::Arch;
+use crate::arch::regs::{RING_GRANULE_DESCS, RING_MIN_DESCS};
+use crate::desc::DESC_BYTES;
+use crate::order::litmus::Case;
+use crate::order::program::{
+    self, CellKind, Desc, Dest, Observer, ObserverKind, Op, Packet, Queue, Span,
+};
+use crate::order::timed::JITTER;
+use crate::sim::stream;
+use crate::system::WaitOp;
+use rand::RngExt;
+
+/// Cells lie this far apart in device memory, each on another channel than its neighbours.
+const CELL_STRIDE: u64 = 0x20_0100;
+const FIRST_CELL: u64 = 16 << 20;
+/// Rings lie above them, this far apart.
+const FIRST_RING: u64 = 8 << 30;
+pub(super) const RING_STRIDE: u64 = 1 << 20;
+/// Cells in host memory lie this far apart.
+const HOST_STRIDE: u64 = 1 << 20;
+/// Offset of the source address in a Tx descriptor.
+const BUF_PTR: u64 = 8;
+/// Longest wait before somebody starts, in cycles of about a nanosecond: latencies are at most that, twice.
+const LONGEST_START: u64 = 3 * JITTER.as_fs() / 1_000_000;
+
+/// A case with everything in its place.
+pub(super) struct Program<'a> {
+    pub program: &'a program::Program,
+    arch: Arch,
+    /// The observer that is the host; the others are sequencers.
+    pub host: Option<usize>,
+}
+
+/// When who starts.
+pub(super) struct Schedule {
+    pub seed: u64,
+    /// For each queue that is rung, in the order of time: cycles since the one before, and its packets.
+    pub rings: Vec<(u64, usize, std::ops::Range<usize>)>,
+    /// Cycles that each observer waits before it starts.
+    pub delays: Vec<u64>,
+}
+
+impl Schedule {
+    /// Draws when who starts.
+    pub fn draw(case: &Case, seed: u64) -> Schedule {
+        let mut random = stream(seed, "scenario/litmus");
+        let mut times = Vec::new();
+        for (n, queue) in case.program.queues.iter().enumerate() {
+            if !queue.rung {
+                continue;
+            }
+            let all = queue.packets.len();
+            let cut = random.random_range(1..=2 * all).min(all);
+            let start = random.random_range(0..=LONGEST_START / 3);
+            let later = start + random.random_range(0..=LONGEST_START);
+            // What is not rung all at once needs counts, which only copies make plain.
+            let plain = queue
+                .packets
+                .iter()
+                .flat_map(|p| &p.descs)
+                .all(|d| d.from.len() <= 1);
+            match plain && cut < all {
+                true => times.extend([(start, n, 0..cut), (later, n, cut..all)]),
+                false => times.push((start, n, 0..all)),
+            }
+        }
+        times.sort_by_key(|(time, ..)| *time);
+        let mut before = 0;
+        for (time, ..) in &mut times {
+            (before, *time) = (*time, *time - before);
+        }
+        let observers = case.program.observers.iter();
+        let delays = observers.map(|_| random.random_range(0..=LONGEST_START));
+        Schedule {
+            seed,
+            rings: times,
+            delays: delays.collect(),
+        }
+    }
+}
+
+pub(super) fn refuse<T>(what: impl Into<String>) -> Result<T, EmitError> {
+    Err(EmitError::NotExpressible(what.into()))
+}
+
+impl<'a> Program<'a> {
+    pub fn of(case: &'a Case) -> Result<Program<'a>, EmitError> {
+        let program = &case.program;
+        let is_memory = |atom| {
+            program
+                .cell_of(atom)
+                .is_some_and(|c| c.kind != CellKind::Semaphore)
+        };
+        let needs_host = |observer: &Observer| {
+            observer.ops.iter().any(|op| match op {
+                Op::Wait { atom, .. } => is_memory(*atom),
+                Op::Completion { .. } => true,
+                _ => false,
+            })
+        };
+        let needs_sequencer = |observer: &Observer| {
+            let then = |op: &Op| matches!(op, Op::Wait { op, .. } if !matches!(op, WaitOp::Ge(_) | WaitOp::Eq(_)));
+            observer.kind == ObserverKind::Sequencer || observer.ops.iter().any(then)
+        };
+        let mut needing =
+            (0..program.observers.len()).filter(|n| needs_host(&program.observers[*n]));
+        let first = needing.next();
+        if needing.next().is_some() {
+            return refuse("two hosts that wait for memory or for completions");
+        }
+        let host = first.or_else(|| program.observers.iter().position(|o| !needs_sequencer(o)));
+        if host.is_some_and(|n| needs_sequencer(&program.observers[n])) {
+            return refuse("a host that waits for memory and changes semaphores as it waits");
+        }
+        for queue in &program.queues {
+            for desc in queue.packets.iter().flat_map(|packet| &packet.descs) {
+                barrier(desc)?;
+            }
+        }
+        let arch = case.arch;
+        Ok(Program {
+            program,
+            arch,
+            host,
+        })
+    }
+
+    /// The name of a cell in the scenario: its own, marked as one.
+    pub fn cell_name(&self, n: usize) -> String {
+        let name = &self.program.cells[n].name;
+        let plain = name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+        match plain {
+            true => format!("cell-{name}"),
+            false => format!("cell-{n}"),
+        }
+    }
+
+    /// The place where a cell is declared; `None` for what is no memory of its own.
+    pub fn declared_at(&self, n: usize) -> Option<String> {
+        let n64 = n as u64;
+        match self.program.cells[n].kind {
+            CellKind::Memory | CellKind::Pointer => {
+                Some(format!("hbm0 + {}", FIRST_CELL + n64 * CELL_STRIDE))
+            }
+            CellKind::Host => Some(format!("host + {}", n64 * HOST_STRIDE)),
+            CellKind::Semaphore | CellKind::SetConstant | CellKind::Descriptor { .. } => None,
+        }
+    }
+
+    /// The address of a cell in device memory.
+    pub fn address(&self, n: usize) -> u64 {
+        let hbm = self
+            .arch
+            .spec()
+            .map
+            .hbm
+            .first()
+            .map_or(0, |stack| stack.base.0);
+        hbm + FIRST_CELL + n as u64 * CELL_STRIDE
+    }
+
+    fn cell_of(&self, span: Span) -> Result<usize, EmitError> {
+        let holds = |cell: &program::Cell| cell.span.atoms().contains(&span.first);
+        match self.program.cells.iter().position(holds) {
+            Some(n) => Ok(n),
+            None => refuse("an access to no cell"),
+        }
+    }
+
+    /// The place of a run of atoms, and its bytes.
+    pub fn place(&self, span: Span) -> Result<(String, u64), EmitError> {
+        let n = self.cell_of(span)?;
+        let cell = &self.program.cells[n];
+        let offset = (span.first - cell.span.first) as u64 * self.program.grain;
+        let bytes = match cell.is_pointer() {
+            true => cell.bytes,
+            false => (span.count as u64 * self.program.grain).min(cell.bytes - offset),
+        };
+        let place = match cell.kind {
+            CellKind::Descriptor { queue, descriptor } => {
+                let slot = self.program.queues[queue].start_slot as usize + descriptor;
+                format!("tx{queue} + {}", slot as u64 * DESC_BYTES as u64 + BUF_PTR)
+            }
+            CellKind::Semaphore => return refuse("an access to a semaphore as memory"),
+            _ if offset == 0 => self.cell_name(n),
+            _ => format!("{} + {offset}", self.cell_name(n)),
+        };
+        Ok((place, bytes))
+    }
+
+    /// The semaphore that an atom is, as scenarios name it.
+    pub fn semaphore(&self, atom: usize) -> Result<String, EmitError> {
+        let n = self.cell_of(Span {
+            first: atom,
+            count: 1,
+        })?;
+        match self.program.cells[n].kind {
+            CellKind::Semaphore => Ok(format!("0.{n}")),
+            _ => refuse("an increment of memory"),
+        }
+    }
+
+    /// Whether an atom is a semaphore.
+    pub fn is_semaphore(&self, atom: usize) -> bool {
+        let cell = self.program.cell_of(atom);
+        cell.is_some_and(|cell| cell.kind == CellKind::Semaphore)
+    }
+
+    /// The place where a cell comes from that a pointer names at first.
+    pub fn pointee(&self, slot: usize) -> Result<String, EmitError> {
+        let n = self.cell_of(Span {
+            first: slot,
+            count: 1,
+        })?;
+        Ok(self.cell_name(self.program.cells[n].initial as usize))
+    }
+
+    /// Engine and number of a queue.
+    pub fn queue(&self, n: usize) -> (u32, usize) {
+        let queues = &self.program.queues;
+        let engine = queues[n].engine;
+        let before = queues[..n].iter().filter(|queue| queue.engine == engine);
+        (engine, before.count())
+    }
+
+    /// Where a queue's rings lie, and their descriptors.
+    pub fn ring(&self, n: usize) -> ([String; 2], u32) {
+        let queue = &self.program.queues[n];
+        let at = |half: u64| {
+            format!(
+                "hbm0 + {}",
+                FIRST_RING + (n as u64 * 2 + half) * RING_STRIDE
+            )
+        };
+        let descs = queue.packets.iter().flat_map(|packet| &packet.descs);
+        let tx: usize = descs.map(|desc| desc.from.len().max(1)).sum();
+        let size = (tx as u32 + 1)
+            .max(RING_MIN_DESCS)
+            .next_multiple_of(RING_GRANULE_DESCS);
+        ([at(0), at(1)], size)
+    }
+
+    /// How many packets of a queue lie before its ring wraps.
+    pub fn before_wrap(&self, n: usize) -> usize {
+        let queue = &self.program.queues[n];
+        let room = (self.ring(n).1 - queue.start_slot) as usize;
+        let mut used = 0;
+        let fits = |packet: &&Packet| {
+            used += packet.descs.len();
+            used <= room
+        };
+        match queue.start_slot {
+            0 => queue.packets.len(),
+            _ => queue.packets.iter().take_while(fits).count(),
+        }
+    }
+}
+
+/// The barrier of a descriptor, as scenarios name it.
+pub(super) fn barrier(desc: &Desc) -> Result<&'static str, EmitError> {
+    match (desc.dmb, desc.write_barrier, desc.sow) {
+        (false, false, false) => Ok("none"),
+        (true, false, false) => Ok("dmb"),
+        (false, true, false) => Ok("write_barrier"),
+        (false, false, true) => Ok("sow"),
+        _ => refuse("two barriers on one descriptor"),
+    }
+}
+
+/// The barrier of a packet of several descriptors.
+pub(super) fn packet_barrier(packet: &Packet) -> Result<&'static str, EmitError> {
+    match (packet.dmb(), packet.write_barrier()) {
+        _ if packet.descs.iter().any(|desc| desc.sow) => {
+            refuse("SOW on one of several descriptors")
+        }
+        (false, false) => Ok("none"),
+        (true, false) => Ok("dmb"),
+        (false, true) => Ok("write_barrier"),
+        (true, true) => refuse("two barriers on one packet"),
+    }
+}
+
+/// Descriptors of some packets, which are all copies.
+pub(super) fn descriptors(queue: &Queue, packets: std::ops::Range<usize>) -> usize {
+    let packets = &queue.packets[packets];
+    packets.iter().map(|packet| packet.descs.len()).sum()
+}
+
+/// Whether a packet's descriptor stores to memory.
+pub(super) fn stores(desc: &Desc) -> Option<Span> {
+    match desc.to {
+        Dest::Store(span) => Some(span),
+        Dest::Increment(_) => None,
+    }
+}
