@@ -27,7 +27,8 @@
 //! dram.enqueue(now, 0x1000, 64, Kind::Read, 7)?;
 //! let mut completions = Vec::new();
 //! while completions.is_empty() {
-//!     dram.advance(dram.next_event(), &mut completions);
+//!     let next = dram.next_event();
+//!     dram.advance(next, &mut completions);
 //! }
 //! // Activate, read, data: 31 cycles of 1 ns for the first access, 4 more for the second, which
 //! // is in the same bank group.
