@@ -104,6 +104,29 @@ fn the_files_say_what_the_table_says_for_every_generation() {
     }
 }
 
+/// Each file cites its row, and the table in the docs names the file beside that row.
+#[test]
+fn every_file_cites_its_row_and_every_row_its_files() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/ordering.md");
+    let docs = std::fs::read_to_string(docs).unwrap();
+    for test in catalogue() {
+        let text = std::fs::read_to_string(&test.path).unwrap();
+        let cites = format!("# docs/ordering.md, catalogue row \"{}\".", test.row);
+        assert_eq!(
+            text.lines().next(),
+            Some(cites.as_str()),
+            "{}",
+            test.path.display()
+        );
+        let file = format!("`{}`", test.path.file_name().unwrap().to_string_lossy());
+        let line = docs
+            .lines()
+            .find(|line| line.starts_with('|') && line.contains(&file));
+        let line = line.unwrap_or_else(|| panic!("docs/ordering.md lacks {file}"));
+        assert!(line.contains(&test.row), "{line} lacks {}", test.row);
+    }
+}
+
 /// Two models, independently written, allow the same outcomes.
 #[test]
 fn explorer_and_axioms_allow_the_same() {
