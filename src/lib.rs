@@ -20,7 +20,8 @@
 //!
 //! [`system::System`] holds the machine together and lets time pass ([`sim`]); [`scenario`] runs
 //! such a program from a TOML file and checks what came out; [`order`] says which outcomes the
-//! ordering model allows. [`live`] lets host threads use a machine while it runs, [`ffi`] C programs.
+//! ordering model allows. [`live`] lets host threads use a machine while it runs, [`ffi`] C programs; [`telemetry`] tells
+//! what a run did, part by part.
 //!
 //! ```
 //! use udma_sim::arch::regs::Direction;
@@ -79,4 +80,5 @@ pub mod order;
 pub mod scenario;
 pub mod sim;
 pub mod system;
+pub mod telemetry;
 pub mod units;

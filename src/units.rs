@@ -1,12 +1,14 @@
 //! Newtypes for the quantities that must not be mixed: addresses, byte counts, clock cycles and
 //! frequencies, with the unit strings (`64KiB`, `850MHz`) that configs and scenarios use.
 
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
 /// A physical address in the device's 64-bit address space.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct Addr(pub u64);
 
 impl Addr {

@@ -63,7 +63,12 @@ fn refresh(text: &str) -> String {
 #[test]
 fn outputs_shown_are_real() {
     let mut commands = 0;
-    for path in ["README.md", "docs/scenario.md", "docs/dram.md"] {
+    for path in [
+        "README.md",
+        "docs/scenario.md",
+        "docs/dram.md",
+        "docs/telemetry.md",
+    ] {
         let text = fs::read_to_string(path).unwrap();
         let real = refresh(&text);
         commands += text.matches("\n$ cargo run").count();

@@ -106,7 +106,7 @@ proptest! {
                 let mut told = Duration::ZERO;
                 for (at, activity) in &log {
                     match activity {
-                        Activity::Engine { what: Done::Station { station: s, state: t, since }, .. }
+                        Activity::Engine { what: Done::Station { station: s, state: t, since, .. }, .. }
                             if (*s, *t) == (station, state) => told = told + (*at - *since),
                         _ => {}
                     }

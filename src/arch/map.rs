@@ -2,6 +2,7 @@
 
 use super::regs;
 use crate::units::Addr;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Bytes of one UDMA unit's register window (A).
@@ -102,7 +103,7 @@ pub struct AddressMap {
 }
 
 /// Index of a UDMA engine: the NeuronCores' engines first (core × 16 + n), then the host engines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct EngineId(pub u32);
 
 /// Direction of a host engine.

@@ -13,11 +13,12 @@ pub use map::{
 };
 pub use spec::{ArchSpec, Caps, Limits};
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
 /// A device generation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Arch {
     /// V2, Sunda: Trn1 and Inf2.
     V2,

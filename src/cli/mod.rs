@@ -10,7 +10,10 @@ mod dram;
 mod inspect;
 mod litmus;
 mod logs;
+mod replay;
+mod report;
 mod run;
+mod watch;
 
 use clap::{ArgAction, Parser, Subcommand};
 use std::fmt::Display;
@@ -39,6 +42,10 @@ struct Cli {
 enum Command {
     /// Run a scenario and check its expectations
     Run(run::Args),
+    /// Run a recording again and compare, or list what is in it
+    Replay(replay::Args),
+    /// Show a run, or a recording of one, on an HTML page
+    Report(report::Args),
     /// Decode a raw ring dump and say what is malformed in it
     Inspect(inspect::Args),
     /// Find the races of a scenario without running it
@@ -62,6 +69,8 @@ pub fn main() -> ExitCode {
     logs::start(cli.verbose, cli.quiet);
     match cli.command {
         Command::Run(args) => run::main(&args),
+        Command::Replay(args) => replay::main(&args),
+        Command::Report(args) => report::main(&args),
         Command::Inspect(args) => inspect::main(&args),
         Command::Check(args) => check::main(&args),
         Command::Litmus(args) => litmus::main(&args),

@@ -1,5 +1,6 @@
 //! `udma-sim run`: one scenario, from file to report.
 
+use super::watch::{self, Watchers};
 use super::{print, refuse};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::error::Error;
@@ -11,7 +12,7 @@ use udma_sim::config::Config;
 use udma_sim::scenario::{Progress, Report, Scenario};
 
 /// Exit status of a run that did not do what its scenario expects.
-const NOT_PASSED: u8 = 1;
+pub const NOT_PASSED: u8 = 1;
 
 /// How long a run may take before it shows that it is alive.
 const QUIET: Duration = Duration::from_secs(1);
@@ -32,6 +33,9 @@ pub struct Args {
     /// Print the report as JSON
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    watch: watch::Options,
 }
 
 pub fn main(args: &Args) -> ExitCode {
@@ -55,10 +59,13 @@ fn run(args: &Args) -> Result<Report, Box<dyn Error>> {
         Some(name) => Config::load(name, Path::new(""))?,
         None => Config::load(scenario.config_name(), scenario.folder())?,
     };
-    let plan = scenario.plan(config, args.seed.unwrap_or(scenario.seed()))?;
+    let seed = args.seed.unwrap_or(scenario.seed());
+    let plan = scenario.plan(config.clone(), seed)?;
+    let mut watchers = Watchers::new(&args.watch, (scenario, config, seed))?;
     let mut bar = Bar::new();
-    let report = plan.run(&mut |progress| bar.show(progress))?;
+    let mut report = plan.run_watched(&mut watchers, &mut |progress| bar.show(progress))?;
     bar.clear();
+    report.stats = watchers.finish()?;
     Ok(report)
 }
 

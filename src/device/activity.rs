@@ -1,14 +1,14 @@
 //! What an engine tells an observer: transactions that are over, with all their times, and what its
 //! two stations are at.
 
-use super::error::DeviceError;
 use super::fabric::Times;
 use crate::arch::regs::Direction;
 use crate::sim::{Duration, Instant};
 use crate::units::Addr;
+use serde::{Deserialize, Serialize};
 
 /// Something an engine did. Told when it is over: the time of telling is the end.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Activity {
     /// A doorbell arrived.
     Doorbell {
@@ -45,6 +45,8 @@ pub enum Activity {
         queue: u8,
         /// Slot of its Rx descriptor.
         slot: u32,
+        /// Number of its packet in the queue.
+        packet: u64,
         /// The access.
         access: Access,
     },
@@ -63,6 +65,8 @@ pub enum Activity {
     Packet {
         /// The queue.
         queue: u8,
+        /// Its number in the queue.
+        number: u64,
         /// Slot of its first Tx descriptor.
         slot: u32,
         /// Descriptors, Tx and Rx.
@@ -86,13 +90,20 @@ pub enum Activity {
         state: StationState,
         /// Since when.
         since: Instant,
+        /// What it is at now.
+        next: StationState,
     },
     /// An error bit was raised for the first time.
-    Error(DeviceError),
+    Error {
+        /// The queue.
+        queue: u8,
+        /// The error in words.
+        text: String,
+    },
 }
 
 /// A memory access of an engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Access {
     /// First byte.
     pub at: Addr,
@@ -109,7 +120,7 @@ pub struct Access {
 }
 
 /// A part of the data path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Station {
     /// M2S: cuts packets into read bursts.
     Read,
@@ -131,7 +142,7 @@ impl Station {
 }
 
 /// What a station is at. If several hold, the last of this list.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum StationState {
     /// No work.
     #[default]

@@ -72,9 +72,11 @@ impl Engine {
             self.counters.tx_descriptors += u64::from(packet.tx_descs);
             self.counters.rx_descriptors += u64::from(packet.rx_descs);
             queue.written = queue.written.saturating_sub(1);
+            let number = queue.completed;
             queue.completed += 1;
             ctx.out.tell(|| Activity::Packet {
                 queue: q as u8,
+                number,
                 slot: packet.slot,
                 descriptors: [packet.tx_descs, packet.rx_descs],
                 bytes: packet.bytes.into(),

@@ -320,7 +320,10 @@ impl Engine {
             let untold = self.errors[self.errors_told..].iter();
             ctx.out
                 .activities
-                .extend(untold.copied().map(Activity::Error));
+                .extend(untold.map(|error| Activity::Error {
+                    queue: error.queue,
+                    text: error.to_string(),
+                }));
             self.errors_told = self.errors.len();
         }
     }
@@ -368,11 +371,13 @@ impl Engine {
 
     fn enter_state(&mut self, station: Station, state: StationState, ctx: &mut Ctx) {
         let clock = &mut self.stations[station as usize];
+        let next = state;
         if let Some((state, since)) = clock.enter(state, ctx.now) {
             ctx.out.tell(|| Activity::Station {
                 station,
                 state,
                 since,
+                next,
             });
         }
     }

@@ -12,6 +12,7 @@ use crate::sim::{Duration, Instant, stream};
 use crate::units::{Addr, BytesPerSecond};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Bytes that cross an engine's data path in one UDMA cycle (A: 256-bit beats).
@@ -54,7 +55,7 @@ enum Kind {
 }
 
 /// The way of one access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Times {
     /// Its channel is at it from here on,
     pub served_from: Instant,

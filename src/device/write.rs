@@ -89,6 +89,7 @@ impl WriteBurst {
         Activity::Write {
             queue: queue as u8,
             slot: self.slot,
+            packet: self.packet,
             access: Access {
                 at: self.at,
                 len: self.len,

@@ -65,6 +65,16 @@ impl Scenario {
         Ok(Scenario { document, ast })
     }
 
+    /// The path it was read from.
+    pub fn path(&self) -> &Path {
+        self.document.path()
+    }
+
+    /// Its text.
+    pub fn text(&self) -> &str {
+        self.document.text()
+    }
+
     /// The config the scenario names: a built-in name, or a file relative to the scenario's folder.
     pub fn config_name(&self) -> &str {
         &self.ast.config

@@ -1,6 +1,7 @@
 //! What a run did: one structure, printed for people or as JSON for machines. The same plan gives
 //! the same bytes.
 
+use crate::telemetry::stats::Stats;
 use serde::Serialize;
 use std::fmt;
 
@@ -47,6 +48,9 @@ pub struct Report {
     pub warnings: Vec<String>,
     /// Whether the program is race-free (`docs/ordering.md`, "Races"); `None` if nobody asked.
     pub races: Option<RaceVerdict>,
+    /// Statistics, if they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stats: Option<Stats>,
 }
 
 /// Whether a program is race-free. That is a property of the program, not of the run: a program with
@@ -145,7 +149,11 @@ impl fmt::Display for Report {
         }
         self.write_steps(f)?;
         self.write_expectations(f)?;
-        self.write_totals(f)
+        self.write_totals(f)?;
+        match &self.stats {
+            Some(stats) => stats.fmt(f),
+            None => Ok(()),
+        }
     }
 }
 

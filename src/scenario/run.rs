@@ -14,6 +14,7 @@ use crate::system::{
     Condition, Interrupt, NoSuchQueue, ProgramError, SequencerId, System, SystemError, WaitOutcome,
     Waiter,
 };
+use crate::telemetry::Watch;
 use crate::units::Addr;
 use std::collections::BTreeMap;
 
@@ -38,6 +39,9 @@ pub enum RunError {
     /// A sequencer program cannot be executed on the machine.
     #[error(transparent)]
     Program(#[from] ProgramError),
+    /// Whoever wants to watch cannot.
+    #[error(transparent)]
+    Watch(std::io::Error),
 }
 
 /// How far a run has come.
@@ -74,7 +78,20 @@ impl Plan {
     /// # Errors
     /// [`RunError`] if the machine cannot be set up. What goes wrong later is in the report.
     pub fn run(&self, progress: &mut dyn FnMut(Progress)) -> Result<Report, RunError> {
-        let mut report = self.timed(&Strip::default(), progress)?;
+        self.run_watched(&mut (), progress)
+    }
+
+    /// As [`run`](Self::run), with somebody who watches the machine; that cannot change the outcome
+    /// either.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn run_watched(
+        &self,
+        watch: &mut dyn Watch,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Report, RunError> {
+        let mut report = self.timed(&Strip::default(), watch, progress)?;
         report.races = Some(self.race_verdict());
         Ok(report)
     }
@@ -86,11 +103,16 @@ impl Plan {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Report, RunError> {
         let nobody = tracing::subscriber::NoSubscriber::default();
-        tracing::subscriber::with_default(nobody, || self.timed(strip, progress))
+        tracing::subscriber::with_default(nobody, || self.timed(strip, &mut (), progress))
     }
 
     /// Runs the plan without some barrier bits in the descriptors that the host writes.
-    fn timed(&self, strip: &Strip, progress: &mut dyn FnMut(Progress)) -> Result<Report, RunError> {
+    fn timed(
+        &self,
+        strip: &Strip,
+        watch: &mut dyn Watch,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Report, RunError> {
         let mut system = System::new(self.config.clone(), self.seed)?;
         for content in self
             .contents
@@ -115,6 +137,7 @@ impl Plan {
             let program = sequencer.program.clone();
             sequencers.push(system.start_sequencer(&sequencer.name, program)?);
         }
+        watch.begin(&mut system).map_err(RunError::Watch)?;
         let mut run = Run {
             plan: self,
             strip,
@@ -128,6 +151,7 @@ impl Plan {
             progress,
         };
         let stopped = run.steps();
+        watch.end(&run.system);
         Ok(run.report(stopped))
     }
 }
@@ -324,6 +348,7 @@ impl Run<'_> {
                     )
                 })
                 .collect(),
+            stats: None,
         }
     }
 }

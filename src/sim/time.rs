@@ -1,5 +1,6 @@
 //! Instants and durations in femtoseconds.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::{Add, Sub};
 use std::str::FromStr;
@@ -10,11 +11,15 @@ const FS_PER_NS: u64 = 1_000_000;
 
 /// A point in simulated time: femtoseconds since the machine was switched on. The largest one, a
 /// little over five hours, stands for "never".
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct Instant(u64);
 
 /// A length of simulated time in femtoseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct Duration(u64);
 
 impl Instant {

@@ -7,10 +7,12 @@ use crate::device::{self, Station, StationState, StationTimes};
 use crate::memory::Effects;
 use crate::sim::Instant;
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Something that happened in a machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Activity {
     /// An engine did something.
     Engine {
@@ -42,7 +44,7 @@ pub enum Activity {
         /// Index of the instruction in its program.
         index: usize,
         /// Its name.
-        name: &'static str,
+        name: Cow<'static, str>,
         /// When it came to it: later than that only if it waited for a semaphore.
         since: Instant,
     },

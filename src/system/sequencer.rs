@@ -8,9 +8,10 @@ use crate::arch::{EngineId, EventBlock};
 use crate::memory::Target;
 use crate::sim::{ComponentId, Duration, EventClass, Instant};
 use crate::units::{Addr, Cycles};
+use serde::{Deserialize, Serialize};
 
 /// A sequencer of a [`System`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SequencerId(pub(super) usize);
 
 impl SequencerId {
@@ -377,7 +378,7 @@ impl System {
             self.tell(&Activity::Instruction {
                 sequencer: id,
                 index,
-                name,
+                name: name.into(),
                 since,
             });
         }

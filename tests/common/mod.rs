@@ -2,6 +2,8 @@
 //! help from the vring stack.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+pub mod cli;
+
 use udma_sim::arch::regs::{self, ChangeState, Direction, QueueCfg, RateLimitMask, global, queue};
 use udma_sim::arch::{Arch, EngineId, EventBlock};
 use udma_sim::config::Config;

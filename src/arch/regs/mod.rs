@@ -9,6 +9,7 @@ pub mod table;
 
 pub use error::{M2sError, S2mError};
 pub use field::*;
+use serde::{Deserialize, Serialize};
 
 /// Offset of the M2S (memory to stream, Tx) block in a unit.
 pub const M2S: u64 = 0x0_0000;
@@ -40,7 +41,7 @@ pub const RING_MAX_DESCS: u32 = (1 << 24) - 16;
 pub const RING_GRANULE_DESCS: u32 = 16;
 
 /// Which half of a UDMA unit, and so which ring of a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Direction {
     /// Memory to stream: the Tx ring, which reads sources.
     M2s,

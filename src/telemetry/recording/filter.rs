@@ -1,0 +1,293 @@
+//! Transactions in words, and which ones to show.
+
+use crate::arch::EngineId;
+use crate::device::{self, Access};
+use crate::sim::Instant;
+use crate::system::Activity;
+use crate::telemetry::Machine;
+use crate::units::Addr;
+use std::fmt::Write;
+use std::ops::Range;
+
+/// What a transaction is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A doorbell arrived.
+    Doorbell,
+    /// Descriptors were fetched.
+    Fetch,
+    /// A read burst.
+    Read,
+    /// A write burst.
+    Write,
+    /// Completion records.
+    Completion,
+    /// A packet completed.
+    Packet,
+    /// A station was at something.
+    Station,
+    /// An error bit.
+    Error,
+    /// An interrupt.
+    Interrupt,
+    /// A semaphore changed.
+    Semaphore,
+    /// A sequencer's instruction.
+    Instruction,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Kind; 11] = [
+        Kind::Doorbell,
+        Kind::Fetch,
+        Kind::Read,
+        Kind::Write,
+        Kind::Completion,
+        Kind::Packet,
+        Kind::Station,
+        Kind::Error,
+        Kind::Interrupt,
+        Kind::Semaphore,
+        Kind::Instruction,
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Doorbell => "doorbell",
+            Kind::Fetch => "fetch",
+            Kind::Read => "read",
+            Kind::Write => "write",
+            Kind::Completion => "completion",
+            Kind::Packet => "packet",
+            Kind::Station => "station",
+            Kind::Error => "error",
+            Kind::Interrupt => "interrupt",
+            Kind::Semaphore => "semaphore",
+            Kind::Instruction => "instruction",
+        }
+    }
+
+    /// That of an activity.
+    pub fn of(activity: &Activity) -> Kind {
+        use device::Activity as Did;
+        match activity {
+            Activity::Interrupt { .. } => Kind::Interrupt,
+            Activity::Semaphore { .. } => Kind::Semaphore,
+            Activity::Instruction { .. } => Kind::Instruction,
+            Activity::Engine { what, .. } => match what {
+                Did::Doorbell { .. } => Kind::Doorbell,
+                Did::Fetch { .. } => Kind::Fetch,
+                Did::Read { .. } => Kind::Read,
+                Did::Write { .. } => Kind::Write,
+                Did::Completion { .. } => Kind::Completion,
+                Did::Packet { .. } => Kind::Packet,
+                Did::Station { .. } => Kind::Station,
+                Did::Error { .. } => Kind::Error,
+            },
+        }
+    }
+}
+
+/// Which transactions to show: those that all its parts ask for.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Of this engine only.
+    pub engine: Option<EngineId>,
+    /// Of this queue only.
+    pub queue: Option<u8>,
+    /// Of these kinds only, unless there are none.
+    pub kinds: Vec<Kind>,
+    /// That touch one of these addresses only.
+    pub addresses: Option<Range<u64>>,
+    /// Told at or after this time.
+    pub from: Option<Instant>,
+    /// Told at or before this time.
+    pub to: Option<Instant>,
+}
+
+impl Filter {
+    /// Whether to show it.
+    pub fn admits(&self, at: Instant, activity: &Activity) -> bool {
+        let engine = match activity {
+            Activity::Engine { engine, .. } | Activity::Interrupt { engine, .. } => Some(*engine),
+            _ => None,
+        };
+        let touches = |wanted: &Range<u64>| {
+            let touched = touched(activity);
+            touched.is_some_and(|(at, len)| {
+                at.0 < wanted.end && at.0.saturating_add(len.into()) > wanted.start
+            })
+        };
+        (self.engine.is_none() || self.engine == engine)
+            && (self.queue.is_none() || self.queue == queue(activity))
+            && (self.kinds.is_empty() || self.kinds.contains(&Kind::of(activity)))
+            && self.addresses.as_ref().is_none_or(touches)
+            && self.from.is_none_or(|from| at >= from)
+            && self.to.is_none_or(|to| at <= to)
+    }
+}
+
+fn queue(activity: &Activity) -> Option<u8> {
+    use device::Activity as Did;
+    let Activity::Engine { what, .. } = activity else {
+        return None;
+    };
+    match what {
+        Did::Doorbell { queue, .. }
+        | Did::Fetch { queue, .. }
+        | Did::Read { queue, .. }
+        | Did::Write { queue, .. }
+        | Did::Completion { queue, .. }
+        | Did::Packet { queue, .. }
+        | Did::Error { queue, .. } => Some(*queue),
+        Did::Station { .. } => None,
+    }
+}
+
+/// The bytes that an activity read or wrote.
+fn touched(activity: &Activity) -> Option<(Addr, u32)> {
+    use device::Activity as Did;
+    let Activity::Engine { what, .. } = activity else {
+        return None;
+    };
+    match what {
+        Did::Fetch { access, .. } | Did::Read { access, .. } | Did::Write { access, .. } => {
+            Some((access.at, access.len))
+        }
+        Did::Completion { at, len, .. } => Some((*at, *len)),
+        _ => None,
+    }
+}
+
+/// A transaction in one line.
+pub fn line(machine: &Machine, at: Instant, activity: &Activity) -> String {
+    let mut text = format!("{:>14.3} ", at.as_ns_f64());
+    // Writing to a string does not fail.
+    let _ = describe(&mut text, machine, activity);
+    text
+}
+
+fn describe(text: &mut String, machine: &Machine, activity: &Activity) -> std::fmt::Result {
+    use device::Activity as Did;
+    let name = |names: &[String], index: usize| {
+        let name = names.get(index).cloned();
+        name.unwrap_or_else(|| index.to_string())
+    };
+    let kind = Kind::of(activity).name();
+    let (engine, what) = match activity {
+        Activity::Interrupt { engine, group } => {
+            return write!(text, "{engine:<4} {kind:<10} group {group}");
+        }
+        Activity::Semaphore {
+            block,
+            semaphore,
+            value,
+        } => return write!(text, "     {kind:<10} {block}.{semaphore} = {value}"),
+        Activity::Instruction {
+            sequencer,
+            index,
+            name: instruction,
+            since,
+        } => {
+            let sequencer = name(&machine.sequencers, sequencer.index());
+            return write!(
+                text,
+                "     {kind} {sequencer} {index}: {instruction}, since {:.3}",
+                since.as_ns_f64()
+            );
+        }
+        Activity::Engine { engine, what } => (engine, what),
+    };
+    write!(text, "{:<4} {kind:<10}", engine.to_string())?;
+    if let Some(queue) = queue(activity) {
+        write!(text, " q{queue}")?;
+    }
+    let access = |text: &mut String, access: &Access| {
+        let channel = name(&machine.channels, access.channel as usize);
+        write!(
+            text,
+            " {} {} bytes, {channel}, issued {:.3}, served {:.3} to {:.3}, done {:.3}, answered {:.3}",
+            access.at,
+            access.len,
+            access.issued.as_ns_f64(),
+            access.times.served_from.as_ns_f64(),
+            access.times.served.as_ns_f64(),
+            access.times.done.as_ns_f64(),
+            access.answered.as_ns_f64()
+        )
+    };
+    match what {
+        Did::Doorbell {
+            direction, count, ..
+        } => write!(text, " {} +{count}", direction.ring_name()),
+        Did::Fetch {
+            direction,
+            slot,
+            access: way,
+            ..
+        } => {
+            write!(text, " {} slot {slot}", direction.ring_name())?;
+            access(text, way)
+        }
+        Did::Read {
+            slot, access: way, ..
+        } => {
+            write!(text, " slot {slot}")?;
+            access(text, way)
+        }
+        Did::Write {
+            slot,
+            packet,
+            access: way,
+            ..
+        } => {
+            write!(text, " slot {slot} packet {packet}")?;
+            access(text, way)
+        }
+        Did::Completion {
+            direction, at, len, ..
+        } => write!(text, " {} {at} {len} bytes", direction.ring_name()),
+        Did::Packet {
+            number,
+            slot,
+            descriptors: [tx, rx],
+            bytes,
+            started,
+            dmb,
+            write_barrier,
+            computed,
+            ..
+        } => {
+            write!(
+                text,
+                " {number} slot {slot} tx {tx} rx {rx} {bytes} bytes, started {:.3}",
+                started.as_ns_f64()
+            )?;
+            for (holds, word) in [
+                (dmb, "dmb"),
+                (write_barrier, "write barrier"),
+                (computed, "computed"),
+            ] {
+                if *holds {
+                    write!(text, ", {word}")?;
+                }
+            }
+            Ok(())
+        }
+        Did::Station {
+            station,
+            state,
+            since,
+            ..
+        } => write!(
+            text,
+            " {} {}, since {:.3}",
+            station.name(),
+            state.name(),
+            since.as_ns_f64()
+        ),
+        Did::Error { text: error, .. } => write!(text, " {error}"),
+    }
+}
