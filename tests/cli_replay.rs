@@ -324,6 +324,26 @@ fn a_killed_run_leaves_what_it_recorded() {
     assert!(stdout(&replay).contains(&format!("SAME so far: {} transactions", left.len())));
 }
 
+/// A file that a run is recording to is left alone by others.
+#[test]
+fn two_runs_do_not_record_to_one_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.record");
+    let run = ["run", "traces/quickstart.toml", "--record", text(&path)];
+    udma_sim(&run).success();
+    let before = fs::read(&path).unwrap();
+    let held = fs::File::open(&path).unwrap();
+    held.lock().unwrap();
+    let refused = udma_sim(&run).code(2).stdout_eq("");
+    let error = stderr(&refused);
+    assert!(error.contains("another run is recording to it"), "{error}");
+    assert_eq!(fs::read(&path).unwrap(), before);
+    drop(held);
+    // What is recorded anew replaces all of what was there.
+    udma_sim(&["run", "traces/errors.toml", "--record", text(&path)]);
+    assert_eq!(read(&path).unwrap().1, None);
+}
+
 #[test]
 fn other_files_are_refused() {
     let folder = tempfile::tempdir().unwrap();

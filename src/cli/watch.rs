@@ -52,9 +52,19 @@ struct Output {
 }
 
 impl Output {
+    /// Opens the file and empties it.
     fn create(
         option: &'static str,
         path: Option<&Path>,
+    ) -> Result<Option<(Output, File)>, Unwritable> {
+        Output::open(option, path, true)
+    }
+
+    /// Opens the file, to be read as well.
+    fn open(
+        option: &'static str,
+        path: Option<&Path>,
+        truncate: bool,
     ) -> Result<Option<(Output, File)>, Unwritable> {
         let Some(path) = path else { return Ok(None) };
         let output = Output {
@@ -62,8 +72,8 @@ impl Output {
             path: path.to_path_buf(),
         };
         let mut options = File::options();
-        let file = options.read(true).write(true).create(true).truncate(true);
-        let file = output.check(file.open(path))?;
+        options.read(true).write(true).create(true);
+        let file = output.check(options.truncate(truncate).open(path))?;
         Ok(Some((output, file)))
     }
 
@@ -103,7 +113,8 @@ impl Watchers {
             stats_csv: Output::create("--stats-csv", options.stats_csv.as_deref())?,
             timeline_file: Output::create("--timeline", options.timeline.as_deref())?,
             vcd_file: Output::create("--vcd", options.vcd.as_deref())?,
-            record_file: Output::create("--record", options.record.as_deref())?,
+            // The recorder empties it, once nobody else records to it.
+            record_file: Output::open("--record", options.record.as_deref(), false)?,
             run,
             stats: None,
             timeline: None,

@@ -40,44 +40,43 @@ enum Signal {
 }
 
 impl Signal {
-    /// The scopes it is in, its name, type and bits.
-    fn declare(self, machine: &Machine) -> (Vec<String>, String, VarType, u32) {
+    /// The scopes it is in, and its name.
+    fn path(self, machine: &Machine) -> (Vec<String>, String) {
         let queue = |engine: EngineId, queue: u8| vec![engine.to_string(), format!("q{queue}")];
         match self {
             Signal::Station(engine, station) => {
                 let name = format!("{}_station", station.name());
-                (vec![engine.to_string()], name, VarType::String, 1)
+                (vec![engine.to_string()], name)
             }
             Signal::Doorbell(engine, q, direction) => {
                 let name = format!("{}_doorbell", direction.ring_name());
-                (queue(engine, q), name, VarType::Event, 1)
+                (queue(engine, q), name)
             }
             Signal::Outstanding(engine, q, station) => {
                 let name = format!("{}s_outstanding", station.name());
-                (queue(engine, q), name, VarType::Wire, COUNT_BITS)
+                (queue(engine, q), name)
             }
-            Signal::Packets(engine, q) => (
-                queue(engine, q),
-                "packets".to_string(),
-                VarType::Wire,
-                WORD_BITS,
-            ),
+            Signal::Packets(engine, q) => (queue(engine, q), "packets".to_string()),
             Signal::Channel(channel) => {
                 let name = machine.channels.get(channel as usize).cloned();
-                let name = name
-                    .unwrap_or_else(|| channel.to_string())
-                    .replace(' ', "_");
-                (vec!["memory".to_string()], name, VarType::Wire, 1)
+                let name = name.unwrap_or_else(|| channel.to_string());
+                (vec!["memory".to_string()], name.replace(' ', "_"))
             }
             Signal::Semaphore(block, semaphore) => {
                 let name = format!("s{block}_{semaphore}");
-                (
-                    vec!["semaphores".to_string()],
-                    name,
-                    VarType::Wire,
-                    WORD_BITS,
-                )
+                (vec!["semaphores".to_string()], name)
             }
+        }
+    }
+
+    /// Its type, and its bits.
+    fn kind(self) -> (VarType, u32) {
+        match self {
+            Signal::Station(..) => (VarType::String, 1),
+            Signal::Doorbell(..) => (VarType::Event, 1),
+            Signal::Outstanding(..) => (VarType::Wire, COUNT_BITS),
+            Signal::Channel(_) => (VarType::Wire, 1),
+            Signal::Packets(..) | Signal::Semaphore(..) => (VarType::Wire, WORD_BITS),
         }
     }
 }
@@ -141,7 +140,8 @@ impl<W: Write> Waves<W> {
         header.timescale(1, TimescaleUnit::PS)?;
         let mut open: Vec<String> = Vec::new();
         for (signal, (number, _)) in &self.signals {
-            let (scopes, name, kind, bits) = signal.declare(&self.machine);
+            let (scopes, name) = signal.path(&self.machine);
+            let (kind, bits) = signal.kind();
             let same = open.iter().zip(&scopes).take_while(|(a, b)| a == b).count();
             for _ in same..open.len() {
                 header.upscope()?;
@@ -185,7 +185,7 @@ impl<W: Write> Waves<W> {
             *held += by;
         }
         let held = *held as u32;
-        let (_, _, _, bits) = signal.declare(&self.machine);
+        let (_, bits) = signal.kind();
         let vector = |value: u32| {
             (0..bits)
                 .rev()

@@ -24,7 +24,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Begins a recording in an empty file, opened to be read and written.
+    /// Begins a recording in a file, opened to be read and written. What was in it is lost.
     ///
     /// # Errors
     /// As the operating system, if the file cannot be locked, extended or mapped.

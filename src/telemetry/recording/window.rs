@@ -24,7 +24,8 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// At the start of an empty file, opened to be read and written.
+    /// At the start of a file, opened to be read and written. What was in it is lost, once it is certain
+    /// that nobody else has it mapped.
     ///
     /// # Errors
     /// As the operating system; [`io::ErrorKind::WouldBlock`] if somebody else has it locked.
@@ -33,10 +34,11 @@ impl Window {
             Ok(()) => {}
             Err(TryLockError::Error(error)) => return Err(error),
             Err(TryLockError::WouldBlock) => {
-                let why = "another process is reading or writing it";
+                let why = "another run is recording to it";
                 return Err(io::Error::new(io::ErrorKind::WouldBlock, why));
             }
         }
+        file.set_len(0)?;
         let map = Window::map(&file, 0, GROWTH_BYTES)?;
         Ok(Window {
             file,

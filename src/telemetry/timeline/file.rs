@@ -3,7 +3,6 @@
 use super::proto::{self, TracePacket, TrackDescriptor, TrackEvent};
 use crate::sim::Instant;
 use prost::Message;
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 /// Every packet belongs to one sequence, which shares interned names.
@@ -31,19 +30,19 @@ pub struct Event {
     pub flows_ending: Vec<u64>,
 }
 
-/// Names that have a number, by number.
+/// Names that have a number, in order: counted from 1. There are a few dozen.
 #[derive(Default)]
-struct Names(BTreeMap<String, u64>);
+struct Names(Vec<String>);
 
 impl Names {
     /// The number of a name, and whether it is new.
     fn number(&mut self, name: &str) -> (u64, bool) {
-        if let Some(number) = self.0.get(name) {
-            return (*number, false);
-        }
-        let number = self.0.len() as u64 + 1;
-        self.0.insert(name.to_string(), number);
-        (number, true)
+        let known = self.0.iter().position(|known| known == name);
+        let index = known.unwrap_or_else(|| {
+            self.0.push(name.to_string());
+            self.0.len() - 1
+        });
+        (index as u64 + 1, known.is_none())
     }
 }
 
