@@ -3,6 +3,7 @@
 //! says all there is to know. The built-in ones are `sim-configs/*.toml`, compiled in.
 
 use crate::arch::Arch;
+use crate::dram::{DramConfig, DramConfigError};
 use crate::sim::{Clock, Duration};
 use crate::units::{Bytes, BytesPerSecond, Hertz, from_text};
 use serde::Deserialize;
@@ -25,6 +26,8 @@ pub struct Config {
     pub source: String,
     /// The values.
     pub values: Values,
+    /// The HBM that `fabric.hbm.memory` names.
+    pub memory: DramConfig,
 }
 
 /// The keys of a config file. Each is documented, with its unit and where its value comes from, in
@@ -135,12 +138,28 @@ pub enum SowScope {
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs, reason = "documented key by key in the config files")]
 pub struct FabricConfig {
-    pub hbm: TargetConfig,
+    pub hbm: HbmConfig,
     pub state_buffer: TargetConfig,
     pub csr: TargetConfig,
     pub host: TargetConfig,
     #[serde(deserialize_with = "from_text")]
     pub jitter: Duration,
+}
+
+/// `[fabric.hbm]`: the way to HBM, and what is there.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "documented key by key in the config files")]
+pub struct HbmConfig {
+    #[serde(deserialize_with = "from_text")]
+    pub request: Duration,
+    #[serde(deserialize_with = "from_text")]
+    pub read: Duration,
+    #[serde(deserialize_with = "from_text")]
+    pub write: Duration,
+    #[serde(deserialize_with = "from_text")]
+    pub response: Duration,
+    pub memory: String,
 }
 
 /// `[fabric.*]`: latency and bandwidth of one kind of target.
@@ -193,6 +212,14 @@ pub enum ConfigError {
         /// The parser's message, with line and column.
         source: Box<toml::de::Error>,
     },
+    /// The HBM that it names cannot be had.
+    #[error("config {origin}: fabric.hbm.memory: {source}")]
+    Memory {
+        /// Built-in name or file.
+        origin: String,
+        /// The reason.
+        source: Box<DramConfigError>,
+    },
     /// A value is of the right type but makes no sense.
     #[error("config {origin}: {key} = {value}: {right}")]
     Invalid {
@@ -242,7 +269,8 @@ impl Config {
             path: path.clone(),
             source,
         })?;
-        Config::parse(&path.display().to_string(), &text)
+        let folder = path.parent().unwrap_or(base);
+        Config::parse_in(folder, &path.display().to_string(), &text)
     }
 
     /// Parses and validates the text of a config file; `origin` names it in errors.
@@ -250,14 +278,26 @@ impl Config {
     /// # Errors
     /// [`ConfigError::Malformed`] or [`ConfigError::Invalid`].
     pub fn parse(origin: &str, text: &str) -> Result<Config, ConfigError> {
+        Config::parse_in(Path::new(""), origin, text)
+    }
+
+    /// As [`Config::parse`]; the path of a memory config is taken from `base`.
+    fn parse_in(base: &Path, origin: &str, text: &str) -> Result<Config, ConfigError> {
         let values: Values = toml::from_str(text).map_err(|source| ConfigError::Malformed {
             origin: origin.to_string(),
             source: Box::new(source),
+        })?;
+        let memory = DramConfig::load_from(base, &values.fabric.hbm.memory).map_err(|source| {
+            ConfigError::Memory {
+                origin: origin.to_string(),
+                source: Box::new(source),
+            }
         })?;
         let config = Config {
             origin: origin.to_string(),
             source: text.to_string(),
             values,
+            memory,
         };
         config.validate()?;
         Ok(config)
@@ -380,18 +420,22 @@ impl Config {
             &fabric.jitter,
             "must be at most 1ms",
         )?;
-        for (name, target) in [
-            ("hbm", &fabric.hbm),
+        let servers = [
             ("state_buffer", &fabric.state_buffer),
             ("csr", &fabric.csr),
             ("host", &fabric.host),
-        ] {
-            for (key, latency) in [
-                ("request", target.request),
-                ("read", target.read),
-                ("write", target.write),
-                ("response", target.response),
-            ] {
+        ];
+        let hbm = &fabric.hbm;
+        let mut latencies = vec![("hbm", [hbm.request, hbm.read, hbm.write, hbm.response])];
+        latencies.extend(servers.map(|(name, server)| {
+            let latencies = [server.request, server.read, server.write, server.response];
+            (name, latencies)
+        }));
+        for (name, latencies) in latencies {
+            for (key, latency) in ["request", "read", "write", "response"]
+                .iter()
+                .zip(latencies)
+            {
                 check(
                     (1..=MAX_LATENCY.as_fs()).contains(&latency.as_fs()),
                     &format!("fabric.{name}.{key}"),
@@ -399,6 +443,8 @@ impl Config {
                     "must be more than 0 and at most 1ms",
                 )?;
             }
+        }
+        for (name, target) in servers {
             check(
                 target.channels.is_power_of_two() && target.channels <= 256,
                 &format!("fabric.{name}.channels"),
@@ -420,7 +466,21 @@ impl Config {
                 "must be 1MB/s to 1000TB/s",
             )?;
         }
-        Ok(())
+        let (map, device) = (&values.arch.spec().map, &self.memory.device);
+        let largest = map.hbm.iter().map(|stack| stack.populated).max();
+        let stack_bytes = device.capacity() / u64::from(device.stacks);
+        check(
+            device.stacks as usize == map.hbm.len() && Some(stack_bytes) == largest,
+            "fabric.hbm.memory",
+            &self.memory.origin,
+            &format!(
+                "must have {} stacks of {} as the device has; it has {} of {}",
+                map.hbm.len(),
+                Bytes(largest.unwrap_or_default()),
+                device.stacks,
+                Bytes(stack_bytes)
+            ),
+        )
     }
 }
 

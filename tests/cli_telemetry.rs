@@ -19,6 +19,35 @@ fn stats(scenario: &str) -> (Value, Value) {
     (stats, report)
 }
 
+/// Only HBM has rows. A copy of 1 MiB visits each channel 128 times with 8 accesses of 32 bytes, and stays in two
+/// rows for 8 visits.
+#[test]
+fn rows_are_told_of_hbm() {
+    let (stats, _) = stats("traces/quickstart.toml");
+    let (mut activates, mut accesses) = (0.0, 0.0);
+    for channel in stats["channels"].as_array().unwrap() {
+        let name = channel["channel"].as_str().unwrap();
+        assert_eq!(
+            channel.get("row_hits").is_some(),
+            name.starts_with("HBM"),
+            "{name}"
+        );
+        let Some(hits) = channel.get("row_hits").map(|hits| hits.as_f64().unwrap()) else {
+            continue;
+        };
+        assert!((0.9..1.0).contains(&hits), "{name}: {hits}");
+        activates += channel["activates"].as_f64().unwrap();
+        accesses += channel["bytes_read"].as_f64().unwrap() / 32.0;
+        accesses += channel["bytes_written"].as_f64().unwrap() / 32.0;
+        assert!(channel["refreshes"].as_f64().unwrap() > 0.0, "{name}");
+    }
+    // One of 32 accesses opens a row; a refresh makes another one do so.
+    assert!(
+        activates > accesses / 32.0 && activates < accesses / 16.0,
+        "{activates} {accesses}"
+    );
+}
+
 #[test]
 fn statistics_agree_with_the_report() {
     for scenario in [

@@ -142,8 +142,11 @@ fn waves_agree_with_the_statistics() {
             let share = channel["utilisation"].as_f64().unwrap();
             let accesses = channel["reads"].as_u64().unwrap() + channel["writes"].as_u64().unwrap();
             let slack = end * 1e-6 + 0.002 * accesses as f64;
+            // An HBM controller may take the accesses of two bursts in turn: both are at it at a time.
+            let least = if name.starts_with("HBM") { 0.9 } else { 1.0 };
+            let most = share * end;
             assert!(
-                (busy / end - share).abs() * end < slack,
+                (least * most - slack..most + slack).contains(&busy),
                 "{scenario} {name}: {busy} of {end}, {share}"
             );
         }

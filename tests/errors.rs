@@ -15,6 +15,7 @@ use udma_sim::desc::{BarrierMode, Descriptor};
 use udma_sim::device::ErrorBit;
 use udma_sim::sim::Duration;
 use udma_sim::system::Condition;
+use udma_sim::units::Addr;
 
 use Direction::{M2s, S2m};
 
@@ -26,8 +27,9 @@ const FIRST: u32 = 1 << 26;
 const LAST: u32 = 1 << 27;
 /// High word of an address at which nothing answers.
 const NOWHERE: u32 = 0xffff_0000;
-/// An AXI timeout in cycles between what HBM and what host memory takes.
-const BETWEEN: u32 = 200;
+/// An AXI timeout in cycles that HBM keeps, also when it refreshes, and how much longer host memory takes.
+const BETWEEN: u32 = 600;
+const LONGER: Duration = Duration::from_ns(1_000);
 
 /// What is about to run.
 struct Scene {
@@ -50,7 +52,9 @@ impl Scene {
         self.rig.arch.spec().map.host.0
     }
 
+    /// An AXI timeout that host memory does not keep.
     fn axi_timeout(&mut self) {
+        self.rig.system.slow_down(Addr(self.host()), LONGER);
         self.set(regs::GEN + general::AXI_CFG_1, BETWEEN);
     }
 
@@ -127,9 +131,12 @@ const fn case(what: &'static str, bit: ErrorBit, log: Log, prepare: fn(&mut Scen
 const CASES: &[Case] = &[
     Case {
         meddle: |rig| {
-            rig.wait(Condition::Until(
-                rig.system.now() + Duration::from_ns(2_000),
-            ));
+            // When its first bytes have landed.
+            let first = Condition::Word {
+                at: Addr(DST),
+                value: u32::from_le_bytes(rig.peek(SRC, 4).try_into().unwrap_or_default()),
+            };
+            rig.wait(first);
             let reset = QueueSwCtrl::new().with_rst_q(true).into_bits();
             rig.reg(0, S2m.queue_reg(0, queue::S2M_SW_CTRL), reset);
             rig.wait(Condition::Until(

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{MS, Program, Rig, pattern};
+use common::{MS, Program, Rig, config, pattern};
 use udma_sim::arch::regs::{
     self, Direction, M2sError, QueueSwCtrl, S2mError, UdmaState, general, global, queue,
 };
@@ -213,7 +213,11 @@ fn a_late_acknowledge_costs_time_only() {
         rig.system.now()
     };
     let delay = elapsed(50_000) - elapsed(0);
-    assert!((delay.as_ns_f64() - 50_000.0).abs() < 2.0, "{delay}");
+    // What comes after it may meet a refresh of HBM, or miss one.
+    let memory = &config(Arch::V3, &[]).memory;
+    let refresh_ns = f64::from(memory.timing.refresh) * 1e9 / memory.device.clock.0 as f64;
+    let slack = refresh_ns + 10.0;
+    assert!((delay.as_ns_f64() - 50_000.0).abs() < slack, "{delay}");
 }
 
 #[test]

@@ -319,7 +319,11 @@ fn barriers_hold_across_the_wrap() {
 
 /// A config whose host memory takes writes very slowly.
 fn slow_host(arch: Arch, edits: &[(&str, &str)]) -> Config {
-    let slow = [("write = \"100ns\"", "write = \"100us\"")];
+    // The host's latencies are the only ones with this pair.
+    let slow = [(
+        "write = \"50ns\"\nresponse = \"180ns\"",
+        "write = \"100us\"\nresponse = \"180ns\"",
+    )];
     config(arch, &[&slow, edits].concat())
 }
 

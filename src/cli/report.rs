@@ -132,7 +132,7 @@ fn recorded(path: &Path) -> Result<Page, Box<dyn Error>> {
     }
     let end = recording.end().cloned().unwrap_or(End {
         at: profile.last(),
-        stations: Vec::new(),
+        ..End::default()
     });
     let status = if notes.is_empty() { 0 } else { BAD_INPUT };
     let about = About {

@@ -165,7 +165,7 @@ impl Engine {
         burst.sent_at = ctx.clock.cycle_at(ctx.now).0;
         let len = burst.bytes.len();
         let route = ctx.fabric.route(ctx.memory, burst.at, len as u64);
-        let times = ctx.fabric.write(ctx.now, route, Self::beats(len as u32));
+        let times = ctx.fabric.post(ctx.now, route, Self::beats(len as u32));
         let ring = &mut self.queues[q].completions[direction as usize];
         ring.visible_until = ring.visible_until.max(times.done);
         ring.on_the_way.push_back(burst);

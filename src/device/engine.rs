@@ -6,7 +6,7 @@ use super::completion_ring::CompletionRing;
 use super::compute::Reason;
 use super::counters::Counters;
 use super::error::{DeviceError, ErrorBit};
-use super::fabric::{BEAT_BYTES, Fabric};
+use super::fabric::{BEAT_BYTES, Fabric, InFlight, Request, Route, Times};
 use super::faults::{Fault, FaultKind, Faults, Injection, Site};
 use super::interrupts::Interrupts;
 use super::notification::NotificationQueue;
@@ -21,6 +21,7 @@ use crate::arch::regs::{Direction, UdmaState, global};
 use crate::arch::{ArchSpec, EngineId};
 use crate::config::{ComputeConfig, Config, EngineConfig, SowScope};
 use crate::desc::Descriptor;
+use crate::dram::Kind as Way;
 use crate::memory::{Effects, PhysicalMemory};
 use crate::sim::{Clock, EventClass, Instant};
 use crate::units::{Addr, Cycles};
@@ -466,6 +467,38 @@ impl Engine {
             };
             tracing::warn!("{error}");
             self.errors.push(error);
+        }
+    }
+
+    /// Sends an access on its way.
+    pub(super) fn send(
+        &mut self,
+        (access, kind): (InFlight, Way),
+        issued: Instant,
+        (route, len): (Route, u32),
+        ctx: &mut Ctx,
+    ) {
+        let request = Request {
+            access,
+            kind,
+            issued,
+            beats: Self::beats(len),
+        };
+        if let Some(times) = ctx.fabric.submit(self.id, request, route, len) {
+            self.timed(access, times, ctx);
+        }
+    }
+
+    /// The times of an access have become known.
+    pub fn timed(&mut self, access: InFlight, times: Times, ctx: &mut Ctx) {
+        match access {
+            InFlight::Read { burst } => self.read_timed(burst, times, ctx),
+            InFlight::Write { queue, burst } => self.write_timed(queue, burst, times, ctx),
+            InFlight::Fetch {
+                direction,
+                queue,
+                fetch,
+            } => self.fetch_timed(direction, queue, fetch, times, ctx),
         }
     }
 

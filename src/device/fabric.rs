@@ -1,12 +1,15 @@
 //! The way from an engine to memory and back: which channel a burst goes to, when its bytes are
 //! sampled or become visible, when the engine hears of it.
 //!
-//! A channel is a server: bursts reach it in the order they were issued, each occupies it for its
-//! share of the bandwidth, then takes the access latency. Times are fixed when a burst is issued.
-//! All of it is modelled (C); the figures live in `sim-configs/`.
+//! HBM has its own model (`hbm`). Any other channel is a server: bursts reach it in the order they were
+//! issued, each occupies it for its share of the bandwidth, then takes the access latency; times are
+//! fixed when a burst is issued. All of it is modelled (C); the figures live in `sim-configs/`.
 
-use crate::arch::ArchSpec;
-use crate::config::{FabricConfig, TargetConfig};
+use super::hbm::{Hbm, Timed};
+use crate::arch::regs::Direction;
+use crate::arch::{ArchSpec, EngineId};
+use crate::config::{Config, TargetConfig};
+use crate::dram::{Counts, Kind as Way};
 use crate::memory::{AccessReason, Nearby, PhysicalMemory, Place, Target};
 use crate::sim::{Duration, Instant, stream};
 use crate::units::{Addr, BytesPerSecond};
@@ -54,10 +57,48 @@ enum Kind {
     Host,
 }
 
+/// Who waits for an access: the burst, fetch or write that an engine has in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InFlight {
+    /// A data read.
+    Read {
+        /// Number of the burst.
+        burst: u64,
+    },
+    /// A data write.
+    Write {
+        /// The queue.
+        queue: u8,
+        /// Number of the burst in the queue.
+        burst: u64,
+    },
+    /// A descriptor fetch.
+    Fetch {
+        /// Which ring of the queue.
+        direction: Direction,
+        /// The queue.
+        queue: u8,
+        /// Number of the fetch in the ring.
+        fetch: u64,
+    },
+}
+
+/// An access that an engine issues.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Request {
+    pub access: InFlight,
+    pub kind: Way,
+    /// When a read is issued, or when the last beat of a write leaves the engine.
+    pub issued: Instant,
+    pub beats: u32,
+}
+
 /// The way of one access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Times {
-    /// Its channel is at it from here on,
+    /// It is at its channel,
+    pub arrived: Instant,
+    /// which is at it from here on, at the latest,
     pub served_from: Instant,
     /// until here.
     pub served: Instant,
@@ -111,7 +152,9 @@ fn beat_time(bandwidth: BytesPerSecond, channels: u32) -> Duration {
 
 /// The memory system's timing, shared by all engines.
 pub struct Fabric {
-    hbm: TargetTiming,
+    hbm: Hbm,
+    hbm_stack_bytes: u64,
+    hbm_stacks: usize,
     state_buffer: TargetTiming,
     csr: TargetTiming,
     host: TargetTiming,
@@ -119,6 +162,8 @@ pub struct Fabric {
     busy_until: Vec<Instant>,
     /// Extra time of each access to a slow channel.
     slow: BTreeMap<u32, Duration>,
+    /// Room for [`Fabric::advance`].
+    told_channels: Vec<u32>,
     /// Longest extra access time in femtoseconds.
     jitter_fs: u64,
     jitter: ChaCha8Rng,
@@ -126,64 +171,71 @@ pub struct Fabric {
 
 impl Fabric {
     /// The fabric of a whole device; `seed` is the run's.
-    pub fn new(spec: &ArchSpec, config: &FabricConfig, seed: u64) -> Fabric {
-        let hbm = TargetTiming::new(&config.hbm, 0);
-        let mut next = spec.map.hbm.len() as u32 * config.hbm.channels;
-        let state_buffer = TargetTiming::new(&config.state_buffer, next);
-        next += spec.map.tpb.len() as u32 * config.state_buffer.channels;
-        let csr = TargetTiming::new(&config.csr, next);
+    pub fn new(spec: &ArchSpec, config: &Config, seed: u64) -> Fabric {
+        let values = &config.values.fabric;
+        let hbm = Hbm::new(&values.hbm, &config.memory);
+        let mut next = hbm.channels() as u32;
+        let state_buffer = TargetTiming::new(&values.state_buffer, next);
+        next += spec.map.tpb.len() as u32 * values.state_buffer.channels;
+        let csr = TargetTiming::new(&values.csr, next);
         // One more block for the constants, the registers and addresses nothing answers at.
-        next += (spec.map.event_block_count() + 1) * config.csr.channels;
-        let host = TargetTiming::new(&config.host, next);
-        next += config.host.channels;
+        next += (spec.map.event_block_count() + 1) * values.csr.channels;
+        let host = TargetTiming::new(&values.host, next);
+        next += values.host.channels;
         Fabric {
+            hbm_stack_bytes: spec.map.hbm.first().map_or(0, |stack| stack.populated),
+            hbm_stacks: spec.map.hbm.len(),
             hbm,
             state_buffer,
             csr,
             host,
             busy_until: vec![Instant::START; next as usize],
             slow: BTreeMap::new(),
-            jitter_fs: config.jitter.as_fs(),
+            told_channels: Vec::new(),
+            jitter_fs: values.jitter.as_fs(),
             jitter: stream(seed, "fabric/jitter"),
         }
     }
 
-    /// How long a beat occupies each channel.
+    /// How long a beat occupies each channel, at least: on those of HBM no time at all, if a queued write has
+    /// the data for a read.
     pub fn channel_beats(&self) -> Vec<Duration> {
-        let kinds = [&self.hbm, &self.state_buffer, &self.csr, &self.host];
-        let of = |channel: u32| (kinds.iter().rev()).find(|timing| timing.first_channel <= channel);
-        (0..self.channels() as u32)
-            .map(|channel| of(channel).map_or(Duration::ZERO, |timing| timing.beat))
-            .collect()
+        let mut beats = vec![Duration::ZERO; self.hbm.channels()];
+        for (timing, channels) in self.servers() {
+            beats.extend(vec![timing.beat; channels]);
+        }
+        beats
     }
 
     /// Name of every channel, by number.
     pub fn channel_names(&self) -> Vec<String> {
-        let kinds = [
-            ("HBM", &self.hbm),
-            ("State Buffer", &self.state_buffer),
-            ("CSR", &self.csr),
-            ("host", &self.host),
-        ];
-        let of_one = |kind: usize| kinds[kind].1.channel_mask as usize + 1;
-        let first = |kind: usize| match kinds.get(kind) {
-            Some((_, timing)) => timing.first_channel as usize,
-            None => self.channels(),
-        };
-        (0..self.channels())
-            .map(|channel| {
-                let kind = (0..kinds.len()).rfind(|kind| first(*kind) <= channel);
-                let kind = kind.unwrap_or_default();
-                let within = channel - first(kind);
-                let (name, many) = (kinds[kind].0, of_one(kind));
-                match (first(kind + 1) - first(kind) > many, many) {
-                    (false, 1) => name.to_string(),
-                    (false, _) => format!("{name} channel {within}"),
-                    (true, 1) => format!("{name} {within}"),
-                    (true, _) => format!("{name} {} channel {}", within / many, within % many),
-                }
-            })
-            .collect()
+        let per_stack = self.hbm.channels() / self.hbm_stacks.max(1);
+        let mut names = names("HBM", self.hbm.channels(), per_stack);
+        for (name, (timing, channels)) in ["State Buffer", "CSR", "host"].iter().zip(self.servers())
+        {
+            let of_one = timing.channel_mask as usize + 1;
+            names.extend(self::names(name, channels, of_one));
+        }
+        names
+    }
+
+    /// The targets that are servers, and how many channels each kind has.
+    fn servers(&self) -> [(&TargetTiming, usize); 3] {
+        let span = |from: &TargetTiming, until: u32| (until - from.first_channel) as usize;
+        let end = self.channels() as u32;
+        [
+            (
+                &self.state_buffer,
+                span(&self.state_buffer, self.csr.first_channel),
+            ),
+            (&self.csr, span(&self.csr, self.host.first_channel)),
+            (&self.host, span(&self.host, end)),
+        ]
+    }
+
+    /// What the controller of each HBM channel has done.
+    pub fn hbm_counts(&self) -> impl Iterator<Item = &Counts> {
+        self.hbm.counts()
     }
 
     /// Channels of the whole device.
@@ -193,13 +245,13 @@ impl Fabric {
 
     /// Where an access goes. One that no memory answers goes where CSRs are: the error response
     /// comes back as fast (C).
-    pub fn route(&self, memory: &PhysicalMemory, at: Addr, len: u64) -> Route {
+    pub fn route(&mut self, memory: &PhysicalMemory, at: Addr, len: u64) -> Route {
         self.route_near(memory, at, len, &mut Nearby::default())
     }
 
     /// As [`Fabric::route`], looking first where the last access with the same `near` went.
     pub fn route_near(
-        &self,
+        &mut self,
         memory: &PhysicalMemory,
         at: Addr,
         len: u64,
@@ -208,7 +260,14 @@ impl Fabric {
         let place = (memory.resolve_near(at, len, near)).map_err(|error| error.reason);
         let (kind, timing, target, offset) = match place {
             Ok(place) => match place.target {
-                Target::Hbm { stack } => (Kind::Hbm, &self.hbm, u32::from(stack), place.offset),
+                Target::Hbm { stack } => {
+                    let at = self.hbm_address(stack, place.offset);
+                    return Route {
+                        kind: Kind::Hbm,
+                        channel: self.hbm.channel(at),
+                        place: Ok(place),
+                    };
+                }
                 Target::StateBuffer { core } => {
                     let core = u32::from(core);
                     (Kind::StateBuffer, &self.state_buffer, core, place.offset)
@@ -226,30 +285,57 @@ impl Fabric {
         }
     }
 
-    /// Issues a read of `beats` beats at `now`.
-    pub fn read(&mut self, now: Instant, route: Route, beats: u32) -> Times {
-        let timing = self.timing(route.kind);
-        let (request, access, response) = (timing.request, timing.read, timing.response);
-        let (served_from, served) = self.serve(now + request, route, beats);
-        Times {
-            served_from,
-            served,
-            done: served + access + self.delay(route),
-            response,
-        }
+    /// Where the memory behind all stacks has a byte of one of them.
+    fn hbm_address(&self, stack: u8, offset: u64) -> u64 {
+        u64::from(stack) * self.hbm_stack_bytes + offset
     }
 
-    /// Issues a write whose last beat leaves the engine at `left`.
-    pub fn write(&mut self, left: Instant, route: Route, beats: u32) -> Times {
-        let timing = self.timing(route.kind);
-        let (request, access, response) = (timing.request, timing.write, timing.response);
-        let (served_from, served) = self.serve(left + request, route, beats);
-        Times {
-            served_from,
-            served,
-            done: served + access + self.delay(route),
-            response,
+    /// Sends an access of `len` bytes on its way. Returns its times if they are known now; if not, [`Fabric::advance`] tells them.
+    pub(super) fn submit(
+        &mut self,
+        engine: EngineId,
+        request: Request,
+        route: Route,
+        len: u32,
+    ) -> Option<Times> {
+        let mut times = match route.place.map(|place| (place.target, place.offset)) {
+            Ok((Target::Hbm { stack }, offset)) => {
+                let at = self.hbm_address(stack, offset);
+                self.hbm.submit(engine, request, (at, len), route.channel)?
+            }
+            _ => self.serve(request.kind, request.issued, route, request.beats),
+        };
+        times.done = times.done + self.delay(route.channel);
+        Some(times)
+    }
+
+    /// A write that nobody waits for in a controller's queue: records of completions and the like.
+    pub fn post(&mut self, left: Instant, route: Route, beats: u32) -> Times {
+        let mut times = match route.kind {
+            Kind::Hbm => self.hbm.at_least(Way::Write, left, beats),
+            _ => self.serve(Way::Write, left, route, beats),
+        };
+        times.done = times.done + self.delay(route.channel);
+        times
+    }
+
+    /// When HBM acts next without anybody's doing.
+    pub fn next_event(&self) -> Instant {
+        self.hbm.next_event()
+    }
+
+    /// Lets HBM act up to and including `until`; appends whose times have become known.
+    pub fn advance(&mut self, until: Instant, told: &mut Vec<(EngineId, InFlight, Times)>) {
+        let first = told.len();
+        let mut channels = std::mem::take(&mut self.told_channels);
+        self.hbm.advance(until, |timed: Timed| {
+            channels.push(timed.channel);
+            told.push((timed.engine, timed.request.access, timed.times));
+        });
+        for (channel, (_, _, times)) in channels.drain(..).zip(&mut told[first..]) {
+            times.done = times.done + self.delay(channel);
         }
+        self.told_channels = channels;
     }
 
     /// Fault injection: each access to a channel takes longer by so much.
@@ -257,28 +343,43 @@ impl Fabric {
         self.slow.insert(route.channel, by);
     }
 
+    /// Of a kind that is a server. HBM never asks.
     fn timing(&self, kind: Kind) -> &TargetTiming {
         match kind {
-            Kind::Hbm => &self.hbm,
             Kind::StateBuffer => &self.state_buffer,
-            Kind::Csr => &self.csr,
+            Kind::Csr | Kind::Hbm => &self.csr,
             Kind::Host => &self.host,
         }
     }
 
-    /// Occupies the channel for `beats` beats from `arrival` on; returns from when until when.
-    fn serve(&mut self, arrival: Instant, route: Route, beats: u32) -> (Instant, Instant) {
-        let occupied = self.timing(route.kind).beat.as_fs() * u64::from(beats);
+    /// An access that occupies a server for `beats` beats.
+    fn serve(&mut self, kind: Way, issued: Instant, route: Route, beats: u32) -> Times {
+        let timing = self.timing(route.kind);
+        let access = match kind {
+            Way::Read => timing.read,
+            Way::Write => timing.write,
+        };
+        let (arrived, response) = (issued + timing.request, timing.response);
+        let occupied = Duration::from_fs(timing.beat.as_fs() * u64::from(beats));
         let busy_until = &mut self.busy_until[route.channel()];
-        let from = arrival.max(*busy_until);
-        let served = from + Duration::from_fs(occupied);
+        let served_from = arrived.max(*busy_until);
+        let served = served_from + occupied;
         *busy_until = served;
-        (from, served)
+        Times {
+            arrived,
+            served_from,
+            served,
+            done: served + access,
+            response,
+        }
     }
 
     /// Extra time of an access: of a slow channel, and drawn.
-    fn delay(&mut self, route: Route) -> Duration {
-        let slow = self.slow.get(&route.channel).copied();
+    fn delay(&mut self, channel: u32) -> Duration {
+        let slow = match self.slow.is_empty() {
+            true => None,
+            false => self.slow.get(&channel).copied(),
+        };
         slow.unwrap_or(Duration::ZERO) + self.draw_jitter()
     }
 
@@ -290,21 +391,31 @@ impl Fabric {
     }
 }
 
+/// Names of the channels of one kind of target, of which each has `of_one`.
+fn names(kind: &str, channels: usize, of_one: usize) -> Vec<String> {
+    let name = |channel: usize| match (channels > of_one, of_one) {
+        (false, 1) => kind.to_string(),
+        (false, _) => format!("{kind} channel {channel}"),
+        (true, 1) => format!("{kind} {channel}"),
+        (true, _) => format!("{kind} {} channel {}", channel / of_one, channel % of_one),
+    };
+    (0..channels).map(name).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
 
     fn cayman() -> (Fabric, PhysicalMemory) {
         let config = Config::builtin("cayman").unwrap().unwrap();
         let spec = config.arch().spec();
         let memory = PhysicalMemory::new(spec, 1 << 20).unwrap();
-        (Fabric::new(spec, &config.values.fabric, 0), memory)
+        (Fabric::new(spec, &config, 0), memory)
     }
 
     #[test]
     fn every_kind_of_target_has_channels_of_its_own() {
-        let (fabric, memory) = cayman();
+        let (mut fabric, memory) = cayman();
         let map = &crate::arch::Arch::V3.spec().map;
         let mut channels: Vec<usize> = [
             map.hbm[0].base,
@@ -324,18 +435,62 @@ mod tests {
         channels.sort();
         channels.dedup();
         assert_eq!(channels.len(), 9);
+        let names = fabric.channel_names();
+        assert_eq!(names.len(), fabric.channels());
+        assert_eq!(fabric.channel_beats().len(), fabric.channels());
+        let mut name = |at| names[fabric.route(&memory, at, 4).channel()].as_str();
+        assert_eq!(name(map.hbm[0].base), "HBM 0 channel 0");
+        assert!(name(map.hbm[3].base).starts_with("HBM 3 channel "));
+        assert_eq!(name(map.tpb[7]), "State Buffer 7 channel 0");
+        assert_eq!(name(map.host), "host");
     }
 
+    fn read(fabric: &mut Fabric, memory: &PhysicalMemory, at: u64) -> Option<Times> {
+        let route = fabric.route(memory, Addr(at), 256);
+        let request = Request {
+            access: InFlight::Read { burst: at },
+            kind: Way::Read,
+            issued: Instant::START,
+            beats: 8,
+        };
+        fabric.submit(EngineId(0), request, route, 256)
+    }
+
+    /// What must wait is told later, once, and not before what it waits for.
     #[test]
     fn a_busy_channel_delays_and_another_does_not() {
         let (mut fabric, memory) = cayman();
-        let near = fabric.route(&memory, Addr(0), 256);
-        let far = fabric.route(&memory, Addr(256), 256);
-        let first = fabric.read(Instant::START, near, 8);
-        let second = fabric.read(Instant::START, near, 8);
-        let third = fabric.read(Instant::START, far, 8);
-        // 256 bytes at 750 GB/s over 32 channels: 10.92 ns.
-        assert_eq!((second.done - first.done).as_fs(), 8 * 1_365_334);
-        assert_eq!(third.done, first.done);
+        let first = read(&mut fabric, &memory, 0).unwrap();
+        let other = read(&mut fabric, &memory, 256).unwrap();
+        assert_eq!(first.done, other.done);
+        // The bus is taken for longer and longer.
+        let mut last = first;
+        while let Some(next) = read(&mut fabric, &memory, 0) {
+            assert!(
+                next.served > last.served && next.served - first.served < Duration::from_ns(200)
+            );
+            last = next;
+        }
+        let mut told = Vec::new();
+        while told.is_empty() {
+            let next = fabric.next_event();
+            assert!(next < Instant::NEVER);
+            fabric.advance(next, &mut told);
+        }
+        let [(engine, access, times)] = told[..] else {
+            panic!("{told:?}");
+        };
+        assert_eq!((engine, access), (EngineId(0), InFlight::Read { burst: 0 }));
+        assert!(times.served > last.served);
+        assert_eq!(fabric.next_event(), Instant::NEVER);
+    }
+
+    #[test]
+    fn a_server_takes_one_access_after_the_other() {
+        let (mut fabric, memory) = cayman();
+        let at = crate::arch::Arch::V3.spec().map.tpb[0].0;
+        let first = read(&mut fabric, &memory, at).unwrap();
+        let second = read(&mut fabric, &memory, at + 256).unwrap();
+        assert_eq!(second.served_from, first.served);
     }
 }

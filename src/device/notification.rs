@@ -67,7 +67,7 @@ impl Engine {
             cycle: ctx.clock.cycle_at(ctx.now).0,
         };
         let route = (ctx.fabric).route(ctx.memory, at, NOTIFICATION_BYTES as u64);
-        let times = ctx.fabric.write(ctx.now, route, 1);
+        let times = ctx.fabric.post(ctx.now, route, 1);
         queue.visible_until = queue.visible_until.max(times.done);
         queue.on_the_way.push_back((at, notification));
         let event = (queue.visible_until, EngineEvent::Notification);

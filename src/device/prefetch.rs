@@ -5,12 +5,14 @@
 use super::activity::{Access, Activity};
 use super::engine::{Ctx, Engine, EngineEvent};
 use super::error::ErrorBit;
+use super::fabric::{InFlight, Times};
 use super::faults::{FaultKind, Site};
 use super::queue::Needs;
 use super::queue_set::QueueSet;
 use super::ring::{Fetch, Prefetched};
 use crate::arch::regs::{Direction, M2sError, S2mError, UdmaState};
 use crate::desc::{DESC_BYTES, Descriptor, PacketFault};
+use crate::dram::Kind as Way;
 use crate::sim::Instant;
 use crate::units::Addr;
 
@@ -71,25 +73,22 @@ impl Engine {
         let (first, at) = ring.fetch_from();
         let len = count * DESC_BYTES as u32;
         let route = ctx.fabric.route(ctx.memory, at, u64::from(len));
-        let mut times = ctx.fabric.read(ctx.now, route, Self::beats(len));
-        // Bursts of one ring arrive in order: AXI reads of one id do.
-        ring.sampled_until = ring.sampled_until.max(times.done);
-        times.done = ring.sampled_until;
-        ring.begin_fetch(Fetch {
+        let fetch = ring.begin_fetch(Fetch {
             first,
             count,
             stale: false,
             issued: ctx.now,
             channel: route.channel() as u32,
-            times,
+            times: None,
             issued_at: cycle,
         });
         let more = ring.to_fetch() > 0;
-        let event = EngineEvent::Fetch {
+        let access = InFlight::Fetch {
             direction,
             queue: q as u8,
+            fetch,
         };
-        ctx.out.events.push((ring.sampled_until, event));
+        self.send((access, Way::Read), ctx.now, (route, len), ctx);
         let prefetcher = &mut self.prefetchers[direction as usize];
         prefetcher.held += count as usize;
         prefetcher.in_flight += 1;
@@ -101,10 +100,33 @@ impl Engine {
         }
     }
 
+    /// It is known when a fetch is sampled. Bursts of one ring arrive in order: AXI reads of one id do.
+    pub(super) fn fetch_timed(
+        &mut self,
+        direction: Direction,
+        q: u8,
+        fetch: u64,
+        times: Times,
+        ctx: &mut Ctx,
+    ) {
+        let ring = &mut self.queues[usize::from(q)].rings[direction as usize];
+        ring.fetch_timed(fetch, times);
+        while let Some(at) = ring.next_fetch_sampled() {
+            let event = EngineEvent::Fetch {
+                direction,
+                queue: q,
+            };
+            ctx.out.events.push((at, event));
+        }
+    }
+
     /// The next queue, round robin, that has descriptors to fetch and room for them, and how many.
     fn next_fetch(&self, direction: Direction) -> Option<(usize, u32)> {
         let prefetcher = &self.prefetchers[direction as usize];
         let room = self.timing.prefetch_descriptors as usize - prefetcher.held;
+        if room == 0 {
+            return None;
+        }
         prefetcher.fetchable.after(prefetcher.last).find_map(|q| {
             let queue = &self.queues[q];
             let ring = &queue.rings[direction as usize];
@@ -112,6 +134,9 @@ impl Engine {
                 return None;
             }
             let own = queue.fifo_depth[direction as usize].saturating_sub(ring.held());
+            if own == 0 {
+                return None;
+            }
             let count = self.limits.fetch_most[direction as usize]
                 .min(ring.contiguous())
                 .min(own as u64)
@@ -136,11 +161,11 @@ impl Engine {
     /// (A10), it sees what is visible now.
     pub(super) fn fetched(&mut self, direction: Direction, q: u8, ctx: &mut Ctx) {
         let ring = &mut self.queues[usize::from(q)].rings[direction as usize];
-        let Some(fetch) = ring.fetches.pop_front() else {
+        let Some((fetch, times)) = ring.end_fetch() else {
             return;
         };
         self.prefetchers[direction as usize].in_flight -= 1;
-        let ready_at = ctx.now + fetch.times.response;
+        let ready_at = ctx.now + times.response;
         if fetch.stale {
             self.wake_by(ready_at, ctx);
             return;
@@ -158,7 +183,7 @@ impl Engine {
                 len: bytes.len() as u32,
                 channel: fetch.channel,
                 issued: fetch.issued,
-                times: fetch.times,
+                times,
                 answered: ready_at,
             },
         });

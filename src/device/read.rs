@@ -8,7 +8,7 @@ use super::activity::{Access, Activity, Station, StationState};
 use super::compute::{Refusal, is_plain_copy};
 use super::engine::{Ctx, Engine, EngineEvent, RegisterRead};
 use super::error::ErrorBit;
-use super::fabric::{MAX_BURST_BYTES, Times};
+use super::fabric::{InFlight, MAX_BURST_BYTES, Times};
 use super::faults::{FaultKind, Site};
 use super::queue::{Needs, Packet, Queue};
 use super::queue_set::QueueSet;
@@ -16,6 +16,7 @@ use super::stream::{Computation, Pace};
 use crate::arch::EngineId;
 use crate::arch::regs::{Direction, M2sError, UdmaState};
 use crate::desc::{Descriptor, TxDesc};
+use crate::dram::Kind as Way;
 use crate::memory::{AccessReason, Nearby, PhysicalMemory, Place, Target};
 use crate::sim::Instant;
 use crate::units::Addr;
@@ -48,7 +49,7 @@ struct ReadBurst {
     /// Its descriptor and that one's slot in the ring.
     desc: Descriptor,
     slot: u32,
-    /// When it was issued, the channel it went to, and its way.
+    /// When it was issued, the channel it went to, and its way once that is known.
     issued: Instant,
     channel: u32,
     times: Times,
@@ -65,8 +66,9 @@ pub(super) struct Reader {
     queue: Option<usize>,
     /// What is left of that packet: sources not yet issued in full.
     sources: VecDeque<Source>,
-    /// Bytes of the first of them already issued.
+    /// Bytes of the first of them already issued, and the cycle of its first burst.
     offset: u32,
+    source_began: u64,
     /// Where the next burst goes if the packet is a compute packet.
     computed: Option<(u64, u32)>,
     /// How fast its sources are read.
@@ -153,11 +155,7 @@ impl Engine {
         let beats = Self::beats(len);
         let near = &mut self.reader.near;
         let route = ctx.fabric.route_near(ctx.memory, at, u64::from(len), near);
-        let times = ctx.fabric.read(ctx.now, route, beats);
         let burst = self.reader.first_burst + self.reader.bursts.len() as u64;
-        ctx.out
-            .events
-            .push((times.done, EngineEvent::Read { burst }));
         self.reader.bursts.push_back(ReadBurst {
             queue: q as u8,
             at,
@@ -168,16 +166,22 @@ impl Engine {
             desc: self.reader.sources[0].desc,
             issued: ctx.now,
             channel: route.channel() as u32,
-            times,
+            times: Times::default(),
             issued_at: cycle,
             ready_at: None,
         });
+        let access = InFlight::Read { burst };
+        self.send((access, Way::Read), ctx.now, (route, len), ctx);
         self.reader.offset += len;
         self.reader.next_cycle = cycle + self.reader.pace.cycles(beats, route.place());
+        if self.reader.offset == len {
+            self.reader.source_began = cycle;
+        }
         if len == left {
             self.reader.sources.pop_front();
             self.reader.offset = 0;
-            self.reader.next_cycle += u64::from(self.timing.tx_descriptor_cycles);
+            let least = self.reader.source_began + u64::from(self.timing.tx_descriptor_cycles);
+            self.reader.next_cycle = self.reader.next_cycle.max(least);
             if self.reader.sources.is_empty() {
                 self.reader.queue = None;
                 self.reader.next_cycle += u64::from(self.timing.packet_cycles);
@@ -185,6 +189,17 @@ impl Engine {
         }
         needs.cycle(self.reader.next_cycle);
         needs.station(Station::Read, StationState::Busy);
+    }
+
+    /// It is known when a read burst is sampled.
+    pub(super) fn read_timed(&mut self, burst: u64, times: Times, ctx: &mut Ctx) {
+        let index = burst.checked_sub(self.reader.first_burst);
+        if let Some(read) = index.and_then(|index| self.reader.bursts.get_mut(index as usize)) {
+            read.times = times;
+            ctx.out
+                .events
+                .push((times.done, EngineEvent::Read { burst }));
+        }
     }
 
     /// Starts the packet that the arbiter picks. False if no queue has one that may start.

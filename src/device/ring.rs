@@ -30,10 +30,10 @@ pub struct Fetch {
     pub count: u32,
     /// Whether the ring was reset after the fetch was issued: what arrives is dropped.
     pub stale: bool,
-    /// When it was issued, the channel it went to, and its way.
+    /// When it was issued, the channel it went to, and its way once that is known.
     pub issued: Instant,
     pub channel: u32,
-    pub times: Times,
+    pub times: Option<Times>,
     /// Cycle of its issue; never once it has been reported as timed out.
     pub issued_at: u64,
 }
@@ -61,6 +61,12 @@ pub struct Ring {
     pub fifo: VecDeque<Prefetched>,
     /// Bursts on their way, oldest first; they are sampled in this order.
     pub fetches: VecDeque<Fetch>,
+    /// Descriptors of those that are not stale.
+    coming: usize,
+    /// Fetches ever sampled.
+    fetches_ended: u64,
+    /// How many of those on their way, from the front, it is known of when they are sampled.
+    fetches_timed: usize,
     /// When the last burst issued is sampled.
     pub sampled_until: Instant,
 }
@@ -100,11 +106,7 @@ impl Ring {
 
     /// Descriptors of this ring in the prefetch FIFO, or on their way to it.
     pub fn held(&self) -> usize {
-        let coming: u32 = (self.fetches.iter())
-            .filter(|fetch| !fetch.stale)
-            .map(|fetch| fetch.count)
-            .sum();
-        self.fifo.len() + coming as usize
+        self.fifo.len() + self.coming
     }
 
     /// Most descriptors one fetch may ask for: up to the tail and to the end of the ring.
@@ -122,10 +124,44 @@ impl Ring {
         (self.head, self.slot_address(self.slot(self.head)))
     }
 
-    /// Moves the head over descriptors that are being fetched.
-    pub fn begin_fetch(&mut self, fetch: Fetch) {
+    /// Moves the head over descriptors that are being fetched; returns the number of the fetch.
+    pub fn begin_fetch(&mut self, fetch: Fetch) -> u64 {
         self.head += u64::from(fetch.count);
+        self.coming += fetch.count as usize;
         self.fetches.push_back(fetch);
+        self.fetches_ended + self.fetches.len() as u64 - 1
+    }
+
+    /// A fetch has its times.
+    pub fn fetch_timed(&mut self, fetch: u64, times: Times) {
+        let index = fetch.checked_sub(self.fetches_ended);
+        if let Some(fetch) = index.and_then(|index| self.fetches.get_mut(index as usize)) {
+            fetch.times = Some(times);
+        }
+    }
+
+    /// When the oldest fetch that nobody knew it of yet is sampled, if that is known: not before the fetches
+    /// ahead of it.
+    pub fn next_fetch_sampled(&mut self) -> Option<Instant> {
+        let fetch = self.fetches.get_mut(self.fetches_timed)?;
+        let times = fetch.times.as_mut()?;
+        self.sampled_until = self.sampled_until.max(times.done);
+        times.done = self.sampled_until;
+        self.fetches_timed += 1;
+        Some(times.done)
+    }
+
+    /// The oldest fetch is sampled: takes it out.
+    pub fn end_fetch(&mut self) -> Option<(Fetch, Times)> {
+        let fetch = self.fetches.front().copied()?;
+        let times = fetch.times?;
+        self.fetches.pop_front();
+        if !fetch.stale {
+            self.coming -= fetch.count as usize;
+        }
+        self.fetches_ended += 1;
+        self.fetches_timed -= 1;
+        Some((fetch, times))
     }
 
     /// Address of a slot.
@@ -166,6 +202,7 @@ impl Ring {
     pub fn reset(&mut self) {
         self.fifo.clear();
         self.fetches.iter_mut().for_each(|fetch| fetch.stale = true);
+        self.coming = 0;
         self.epoch = self.epoch.wrapping_add(1);
         (self.tail, self.head, self.current) = (0, 0, 0);
         self.data_tail = None;

@@ -6,7 +6,7 @@
 use super::activity::{Access, Activity, Station, StationState};
 use super::engine::{Ctx, Engine, EngineEvent, RegisterWrite};
 use super::error::ErrorBit;
-use super::fabric::{MAX_BURST_BYTES, Times};
+use super::fabric::{InFlight, MAX_BURST_BYTES, Times};
 use super::faults::{FaultKind, Site};
 use super::queue::{Needs, Queue};
 use super::read::register_window;
@@ -15,6 +15,7 @@ use crate::arch::EventBlock;
 use crate::arch::regs::{Direction, M2sError, S2mError, UdmaState};
 use crate::config::SowScope;
 use crate::desc::{Descriptor, EmbeddedSemaphore, RxDesc};
+use crate::dram::Kind as Way;
 use crate::memory::{AccessReason, Effects, Nearby, PhysicalMemory, Place};
 use crate::sim::{Duration, Instant};
 use crate::units::{Addr, Cycles};
@@ -24,6 +25,8 @@ pub(super) struct RxCursor {
     at: Addr,
     left: u32,
     written: u32,
+    /// Cycle of its first burst.
+    began: u64,
     desc: Descriptor,
     slot: u32,
     /// The cell that its embedded semaphore update increments (V4).
@@ -57,7 +60,7 @@ pub(super) struct WriteBurst {
     slot: u32,
     /// Number of its packet in the queue.
     packet: u64,
-    /// When its last beat left the engine, the channel it went to, and its way.
+    /// When its last beat left the engine, the channel it went to, and its way once that is known.
     issued: Instant,
     channel: u32,
     times: Times,
@@ -234,6 +237,7 @@ impl Engine {
             at,
             left: rx.len_ctrl.byte_len(),
             written: 0,
+            began: 0,
             desc: prefetched.desc,
             slot: prefetched.slot,
             update,
@@ -321,6 +325,10 @@ impl Engine {
         let Some(rx) = queue.rx.as_mut() else { return };
         let at = rx.at;
         let (desc, slot) = (rx.desc, rx.slot);
+        if rx.written == 0 {
+            rx.began = cycle;
+        }
+        let began = rx.began;
         let mut next = rx.at.0.wrapping_add(u64::from(len));
         if let Some((bytes, left)) = &mut rx.row {
             *left -= len;
@@ -338,20 +346,6 @@ impl Engine {
         let left_engine = ctx.clock.edge(Cycles(cycle + u64::from(beats)));
         let near = &mut self.writer.near;
         let route = ctx.fabric.route_near(ctx.memory, at, u64::from(len), near);
-        let mut times = ctx.fabric.write(left_engine, route, beats);
-        // Writes of one queue to the same bytes become visible in issue order (A3): those to one
-        // channel do.
-        if queue.visible_floor.is_empty() {
-            queue.visible_floor = vec![Instant::START; ctx.fabric.channels()];
-        }
-        let floor = &mut queue.visible_floor[route.channel()];
-        *floor = times.done.max(*floor);
-        times.done = *floor;
-        let event = EngineEvent::Write {
-            queue: q as u8,
-            burst,
-        };
-        ctx.out.events.push((times.done, event));
         let data = queue.take(len);
         let packet_number = queue.completed + queue.written as u64;
         queue.writes.push_back(WriteBurst {
@@ -364,7 +358,7 @@ impl Engine {
             packet: packet_number,
             issued: left_engine,
             channel: route.channel() as u32,
-            times,
+            times: Times::default(),
             issued_at: cycle,
             acknowledged_at: None,
         });
@@ -377,16 +371,24 @@ impl Engine {
             packet.rx_written.push(written);
         }
         let filled = packet.to_write == 0 || left == 0;
+        let access = InFlight::Write {
+            queue: q as u8,
+            burst,
+        };
+        self.send((access, Way::Write), left_engine, (route, len), ctx);
         if !filled {
             return;
         }
+        let queue = &mut self.queues[q];
+        let packet = &mut queue.packets[queue.written];
         if packet.to_write == 0 {
             self.counters.rx_bytes_unused += u64::from(left);
         }
         queue.update = update;
         packet.update_due = queue.update.is_some();
         queue.rx = None;
-        self.writer.next_cycle += u64::from(self.timing.rx_descriptor_cycles);
+        let least = began + u64::from(self.timing.rx_descriptor_cycles);
+        self.writer.next_cycle = self.writer.next_cycle.max(least);
         self.packet_written(q);
     }
 
@@ -422,12 +424,6 @@ impl Engine {
         let burst = queue.next_write();
         let left_engine = ctx.clock.edge(Cycles(cycle + 1));
         let route = ctx.fabric.route(ctx.memory, cell, EventBlock::CELL_BYTES);
-        let times = ctx.fabric.write(left_engine, route, 1);
-        let event = EngineEvent::Write {
-            queue: q as u8,
-            burst,
-        };
-        ctx.out.events.push((times.done, event));
         queue.writes.push_back(WriteBurst {
             at: cell,
             place: Some(route.place()),
@@ -438,7 +434,7 @@ impl Engine {
             packet: queue.completed + queue.written as u64,
             issued: left_engine,
             channel: route.channel() as u32,
-            times,
+            times: Times::default(),
             issued_at: cycle,
             acknowledged_at: None,
         });
@@ -448,7 +444,32 @@ impl Engine {
         self.writer.outstanding += 1;
         self.writer.next_cycle = cycle + 1;
         self.counters.embedded_updates += 1;
+        let access = InFlight::Write {
+            queue: q as u8,
+            burst,
+        };
+        let len = EventBlock::CELL_BYTES as u32;
+        self.send((access, Way::Write), left_engine, (route, len), ctx);
         self.packet_written(q);
+    }
+
+    /// It is known when a write burst becomes visible. Writes of one queue to the same bytes become visible in
+    /// issue order (A3): those to one channel do.
+    pub(super) fn write_timed(&mut self, q: u8, burst: u64, mut times: Times, ctx: &mut Ctx) {
+        let queue = &mut self.queues[usize::from(q)];
+        let index = burst.checked_sub(queue.first_write);
+        let Some(write) = index.and_then(|index| queue.writes.get_mut(index as usize)) else {
+            return;
+        };
+        if queue.visible_floor.is_empty() {
+            queue.visible_floor = vec![Instant::START; ctx.fabric.channels()];
+        }
+        let floor = &mut queue.visible_floor[write.channel as usize];
+        times.done = times.done.max(*floor);
+        *floor = times.done;
+        write.times = times;
+        let event = EngineEvent::Write { queue: q, burst };
+        ctx.out.events.push((times.done, event));
     }
 
     /// A write burst reaches its target: the bytes are visible from now on.

@@ -106,6 +106,21 @@ impl Banks {
         bank >> self.group_shift
     }
 
+    /// Cycles between two activates of a bank: nRC.
+    pub fn row_cycle(&self) -> u64 {
+        u64::from(self.timing.act_to_act)
+    }
+
+    /// Cycles in which `accesses` column commands of one kind can certainly be sent, rows that have to be changed
+    /// first included, on a bus that is free.
+    pub fn at_most(&self, accesses: u64) -> u64 {
+        let t = &self.timing;
+        let rows = t.act_to_act.max(t.precharge + t.act_to_precharge) + t.four_acts;
+        let recovery = t.write_latency + t.burst + t.write_recovery.max(t.write_to_read_long);
+        let first = rows + recovery + t.act_to_read.max(t.act_to_write);
+        u64::from(first) + accesses * u64::from(t.column_long.max(t.act_long))
+    }
+
     /// First legal cycle of a column command to any bank.
     #[inline]
     pub fn any_column_from(&self, kind: Kind) -> u64 {

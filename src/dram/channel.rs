@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 const FORWARD_CYCLES: u64 = 1;
 
 /// What a controller has done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Counts {
     /// RD commands.
     pub reads: u64,
@@ -74,6 +74,17 @@ impl Candidate {
     fn bank(self) -> usize {
         self.0 as usize & (MAX_BANKS - 1) as usize
     }
+}
+
+/// Nobody looks at the commands.
+struct Unobserved;
+
+impl Observer for Unobserved {
+    const COMMANDS: bool = false;
+
+    fn command(&mut self, _: u64, _: Command) {}
+
+    fn done(&mut self, _: Done) {}
 }
 
 /// One pseudo-channel with its controller. Time is in cycles of the memory's clock.
@@ -157,6 +168,89 @@ impl Channel {
             kind,
             place,
         });
+    }
+
+    /// When the youngest request that waits to be accepted arrives; 0 if there is none.
+    pub fn last_arrival(&self) -> u64 {
+        self.arrivals.back().map_or(0, |arrival| arrival.at)
+    }
+
+    /// Serves accesses to one row of each of `banks`, which arrive at cycle `at`, one after the other, if
+    /// nobody waits and the bus is free within nRC: with nothing to choose between, the banks alone say when each
+    /// command can be sent (C: somebody who comes while they wait for the bus cannot overtake them). Accesses
+    /// that a refresh would cut in two are served after it (C). Returns the cycle after the last data.
+    #[inline]
+    pub fn serve_at_once(
+        &mut self,
+        at: u64,
+        row: u32,
+        banks: impl ExactSizeIterator<Item = usize> + Clone,
+        kind: Kind,
+    ) -> Option<u64> {
+        let idle = self.next == u64::MAX && self.arrivals.is_empty();
+        if !idle || self.banks.any_column_from(kind) > at + self.banks.row_cycle() {
+            return None;
+        }
+        let from = at.max(self.from) + 1;
+        if from >= self.refresh_at {
+            self.refresh(from, &mut Unobserved);
+        }
+        if kind != self.serving {
+            self.serving = kind;
+            self.counts.turnarounds += 1;
+        }
+        self.other_since = at;
+        if from + self.banks.at_most(banks.len() as u64) <= self.refresh_at {
+            return Some(self.send_all(from, row, banks, kind).1);
+        }
+        let before = (self.banks.clone(), self.counts, self.fresh);
+        let (last, end) = self.send_all(from, row, banks.clone(), kind);
+        if last < self.refresh_at {
+            return Some(end);
+        }
+        (self.banks, self.counts, self.fresh) = before;
+        let due = self.refresh_at;
+        self.refresh(due, &mut Unobserved);
+        Some(self.send_all(due, row, banks, kind).1)
+    }
+
+    /// Sends the commands for accesses to one row of each of `banks`, none before `from`. Returns the cycle of
+    /// the last command, and that after the last data.
+    #[inline]
+    fn send_all(
+        &mut self,
+        from: u64,
+        row: u32,
+        banks: impl Iterator<Item = usize>,
+        kind: Kind,
+    ) -> (u64, u64) {
+        let (mut last, mut end) = (from, from);
+        for bank in banks {
+            let bit = 1 << bank;
+            if !self.banks.is_open(bank, row) {
+                let mut act = from;
+                if self.banks.open() & bit != 0 {
+                    let precharge = self.banks.precharge_from(bank).max(from);
+                    self.banks.precharge(precharge, bank);
+                    self.counts.precharges += 1;
+                    act = precharge + 1;
+                }
+                act = self.banks.act_from(bank).max(act);
+                self.banks.activate(act, bank, row);
+                self.counts.activates += 1;
+                self.fresh |= bit;
+            }
+            let any = self.banks.any_column_from(kind);
+            last = self.banks.column_from(kind, bank).max(any).max(from);
+            end = self.banks.column(last, bank, kind);
+            match kind {
+                Kind::Read => self.counts.reads += 1,
+                Kind::Write => self.counts.writes += 1,
+            }
+            self.counts.row_hits += u64::from(self.fresh & bit == 0);
+            self.fresh &= !bit;
+        }
+        (last, end)
     }
 
     /// The next cycle at which something happens, refreshes of an idle channel left out; `u64::MAX`
@@ -264,6 +358,7 @@ impl Channel {
             kind,
             accepted,
             at,
+            forwarded: false,
         });
         for slot in bits(entry.waiting) {
             let open = self.banks.is_open(bank, row);
@@ -370,6 +465,7 @@ impl Channel {
                 kind,
                 accepted: now,
                 at,
+                forwarded: true,
             });
             return;
         }
@@ -415,7 +511,7 @@ impl Channel {
             return false;
         }
         let turn = served == 0
-            || now - self.other_since >= u64::from(self.policy.max_wait)
+            || now.saturating_sub(self.other_since) >= u64::from(self.policy.max_wait)
             || match self.serving {
                 Kind::Read => waiting >= self.policy.write_high,
                 Kind::Write => served <= self.policy.write_low,

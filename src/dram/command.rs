@@ -69,6 +69,8 @@ pub struct Done {
     pub accepted: u64,
     /// Cycle at which the last of its data has passed.
     pub at: u64,
+    /// Whether a queued write had its data: none passed between controller and banks.
+    pub forwarded: bool,
 }
 
 /// Who watches a controller. Both are told in the order of the cycles at which they are decided;

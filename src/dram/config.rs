@@ -2,6 +2,7 @@
 //! a machine such a file is complete: a key that is missing or unknown is an error.
 
 use super::mapping::Mapping;
+use crate::sim::Duration;
 use crate::units::{Hertz, from_text};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -229,6 +230,18 @@ impl DramConfig {
         DramConfig::parse(name_or_path, &text, settings)
     }
 
+    /// As [`DramConfig::load`] without settings; the path of a file is taken from `base`.
+    ///
+    /// # Errors
+    /// As [`DramConfig::load`].
+    pub fn load_from(base: &Path, name_or_path: &str) -> Result<DramConfig, DramConfigError> {
+        let built_in = DramConfig::builtin_names().any(|name| name == name_or_path);
+        match built_in {
+            true => DramConfig::load(name_or_path, &[]),
+            false => DramConfig::load(&base.join(name_or_path).to_string_lossy(), &[]),
+        }
+    }
+
     /// Parses and validates the text of a config file; `origin` names it in errors. `settings` as
     /// for [`DramConfig::load`].
     ///
@@ -271,6 +284,15 @@ impl DramConfig {
         let MappingKeys { order, hash } = &file.mapping;
         let mapping = Mapping::new(&file.device, order, hash).map_err(invalid)?;
         Ok(config(mapping))
+    }
+
+    /// How long `bytes` bytes occupy the data bus of a pseudo-channel, rounded up to a femtosecond.
+    pub fn beat(&self, bytes: u32) -> Duration {
+        let accesses = u128::from(bytes) * u128::from(self.timing.burst);
+        let fs = accesses * 1_000_000_000_000_000;
+        let per = u128::from(self.device.access_bytes) * u128::from(self.device.clock.0);
+        // A burst of at most a million cycles of at most a microsecond: fits.
+        Duration::from_fs(fs.div_ceil(per) as u64)
     }
 
     /// Bytes a second that all pseudo-channels together can move, refresh left out.

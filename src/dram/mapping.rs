@@ -32,7 +32,16 @@ pub struct Mapping {
     hashes: Vec<Hash>,
     /// Bits of each field.
     bits: [u32; 7],
+    /// Accesses whose numbers differ in their lowest bits only lie in one row of one pseudo-channel's
+    /// banks: the bank of each, relative to the first.
+    block: Vec<u32>,
+    /// Every bit of an access has its share in the place, and shares are added by exclusive or: the share of
+    /// every value of each byte, packed.
+    tables: Vec<[u64; 256]>,
 }
+
+/// Most low bits of an access that are looked up.
+const BLOCK_BITS: u32 = 6;
 
 /// Consecutive address bits that belong to one field.
 #[derive(Clone, Copy, Debug)]
@@ -147,14 +156,55 @@ impl Mapping {
         }
         pieces.retain(|piece| piece.field != STACK);
         let accesses = device.capacity() / u64::from(device.access_bytes);
-        Ok(Mapping {
+        let mut mapping = Mapping {
             access_shift: device.access_bytes.trailing_zeros(),
             accesses,
             stack_accesses: accesses / u64::from(device.stacks),
             pieces,
             hashes,
             bits,
-        })
+            block: Vec::new(),
+            tables: Vec::new(),
+        };
+        let width = u64::BITS - (mapping.stack_accesses - 1).leading_zeros();
+        mapping.tables = (0..width.div_ceil(8))
+            .map(|byte| {
+                let share = |value: u64| mapping.within_stack(value << (8 * byte)).pack();
+                std::array::from_fn(|value| share(value as u64))
+            })
+            .collect();
+        let inside = |piece: &&Piece| matches!(piece.field, COLUMN | BANK_GROUP);
+        let low = mapping.pieces.iter().rev().take_while(inside);
+        let low: u32 = low.map(|piece| piece.mask.count_ones()).sum();
+        let hashed = mapping.hashes.iter().map(|hash| hash.shift).min();
+        let low = low.min(hashed.unwrap_or(u32::MAX)).min(BLOCK_BITS);
+        mapping.block = (0..1u64 << low)
+            .filter_map(|access| mapping.place(access << mapping.access_shift))
+            .map(|place| place.bank)
+            .collect();
+        Ok(mapping)
+    }
+
+    /// The first access of the block that holds an access.
+    #[inline]
+    pub(super) fn block_of(&self, access: u64) -> u64 {
+        access & !(self.block.len() as u64 - 1)
+    }
+
+    /// The banks of the accesses `first` to `last`, relative to that of the block's first one; `None` if they
+    /// do not lie in one block.
+    #[inline]
+    pub(super) fn banks(
+        &self,
+        first: u64,
+        last: u64,
+    ) -> Option<impl ExactSizeIterator<Item = u32> + Clone + use<'_>> {
+        if self.block_of(first) != self.block_of(last) {
+            return None;
+        }
+        let mask = self.block.len() as u64 - 1;
+        let within = (first & mask) as usize..=(last & mask) as usize;
+        Some(self.block.get(within)?.iter().copied())
     }
 
     /// Bytes that can be addressed.
@@ -168,37 +218,65 @@ impl Mapping {
         if access >= self.accesses {
             return None;
         }
-        let mut fields = [0u32; 7];
-        let mut within = access;
+        let (mut stack, mut within) = (0, access);
         if self.bits[STACK] != 0 {
-            fields[STACK] = (access / self.stack_accesses) as u32;
+            stack = (access / self.stack_accesses) as u32;
             within = access % self.stack_accesses;
         }
+        let bytes = within.to_le_bytes();
+        let parts = self.tables.iter().zip(bytes);
+        let packed = parts.fold(0, |sum, (table, byte)| sum ^ table[usize::from(byte)]);
+        let mut place = Place::unpack(packed);
+        place.channel |= stack << (self.bits[CHANNEL] + self.bits[PSEUDO_CHANNEL]);
+        Some(place)
+    }
+
+    /// Where an access of the first stack goes, field by field.
+    fn within_stack(&self, access: u64) -> Place {
+        let mut fields = [0u32; 7];
         for piece in &self.pieces {
-            fields[piece.field] |= ((within >> piece.shift) as u32 & piece.mask) << piece.place;
+            fields[piece.field] |= ((access >> piece.shift) as u32 & piece.mask) << piece.place;
         }
         for hash in &self.hashes {
-            fields[hash.field] ^= fold(within >> hash.shift, self.bits[hash.field]);
+            fields[hash.field] ^= fold(access >> hash.shift, self.bits[hash.field]);
         }
-        let channel = fields[STACK] << self.bits[CHANNEL] | fields[CHANNEL];
-        Some(Place {
-            channel: channel << self.bits[PSEUDO_CHANNEL] | fields[PSEUDO_CHANNEL],
+        Place {
+            channel: fields[CHANNEL] << self.bits[PSEUDO_CHANNEL] | fields[PSEUDO_CHANNEL],
             bank: fields[BANK_GROUP] << self.bits[BANK] | fields[BANK],
             row: fields[ROW],
             column: fields[COLUMN],
-        })
+        }
     }
 }
 
-/// The exclusive or of all groups of `width` bits of `bits`; `width` is not 0.
-fn fold(bits: u64, width: u32) -> u32 {
-    let mut rest = bits;
-    let mut sum = 0;
-    while rest != 0 {
-        sum ^= rest;
-        rest >>= width;
+impl Place {
+    /// All in one word: 16 bits for channel, bank and column each would do, rows need more.
+    fn pack(self) -> u64 {
+        let low = u64::from(self.channel) | u64::from(self.bank) << 16;
+        low | u64::from(self.column) << 24 | u64::from(self.row) << 40
     }
-    sum as u32 & ((1 << width) - 1)
+
+    #[inline]
+    fn unpack(packed: u64) -> Place {
+        Place {
+            channel: (packed & 0xffff) as u32,
+            bank: (packed >> 16 & 0xff) as u32,
+            column: (packed >> 24 & 0xffff) as u32,
+            row: (packed >> 40) as u32,
+        }
+    }
+}
+
+/// The exclusive or of all groups of `width` bits of `bits`; `width` is not 0. Halves what is left in each
+/// step.
+#[inline]
+fn fold(mut bits: u64, width: u32) -> u32 {
+    let mut shift = width << (u64::BITS / width).ilog2();
+    while shift >= width {
+        bits ^= bits.checked_shr(shift).unwrap_or(0);
+        shift /= 2;
+    }
+    bits as u32 & ((1 << width) - 1)
 }
 
 #[cfg(test)]
@@ -210,6 +288,44 @@ mod tests {
     fn config(settings: &[&str]) -> Result<DramConfig, String> {
         let settings: Vec<String> = settings.iter().map(ToString::to_string).collect();
         DramConfig::load("hbm2-pseudo-channel", &settings).map_err(|error| error.to_string())
+    }
+
+    /// The tables against the fields themselves, on every memory.
+    #[test]
+    fn tables_say_what_the_fields_say() {
+        for name in DramConfig::builtin_names() {
+            let mapping = DramConfig::load(name, &[]).unwrap().mapping;
+            let mut access = 0u64;
+            for step in 0..10_000 {
+                let within = access % mapping.stack_accesses;
+                let place = mapping.place(within << mapping.access_shift);
+                assert_eq!(
+                    place,
+                    Some(mapping.within_stack(within)),
+                    "{name} {within:#x}"
+                );
+                access = access
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(step);
+            }
+        }
+    }
+
+    /// Against the sum of the groups one by one.
+    #[test]
+    fn folding_takes_every_group() {
+        for width in 1..=12 {
+            for bits in [0, 1, u64::MAX, 0x0123_4567_89ab_cdef, 0xfedc_ba98 << 20] {
+                let group = |n: u32| bits >> n & ((1 << width) - 1);
+                let groups = (0..u64::BITS).step_by(width as usize);
+                let sum = groups.map(group).fold(0, |sum, group| sum ^ group);
+                assert_eq!(
+                    u64::from(super::fold(bits, width)),
+                    sum,
+                    "{bits:#x} by {width}"
+                );
+            }
+        }
     }
 
     fn place(channel: u32, bank: u32, row: u32, column: u32) -> Option<Place> {
@@ -303,6 +419,9 @@ mod tests {
         let error = config(&["device.rows=3", "mapping.order=bank row bank_group column"]);
         assert!(error.unwrap_err().contains("must begin with stack and row"));
         let error = config(&["device.stacks=2"]).unwrap_err();
+        assert!(error.contains("1 bits of stack have no place"), "{error}");
+        let order = "mapping.order=row stack bank bank_group column";
+        let error = config(&["device.stacks=2", order]).unwrap_err();
         assert!(error.contains("must begin with stack"), "{error}");
         let error = config(&[r#"mapping.hash=["row"]"#]).unwrap_err();
         assert!(

@@ -4,7 +4,7 @@ use super::banks::Kind;
 use super::channel::{Channel, Counts};
 use super::command::{Command, Done, Observer};
 use super::config::DramConfig;
-use super::mapping::Mapping;
+use super::mapping::{Mapping, Place};
 use crate::sim::{Clock, Instant};
 use crate::units::Cycles;
 use std::cmp::Reverse;
@@ -27,6 +27,8 @@ pub struct Dram {
     /// Requests under way, by the number that their accesses carry.
     requests: Vec<Request>,
     unused: Vec<usize>,
+    /// The block looked up last, by its first access.
+    near: Option<(u64, Place)>,
 }
 
 /// A request under way, of several accesses perhaps.
@@ -35,6 +37,7 @@ struct Request {
     id: u64,
     left: u64,
     last: u64,
+    moved: u64,
 }
 
 /// The end of a request.
@@ -45,6 +48,8 @@ pub struct Completion {
     /// When the last of its data has passed between controller and banks. This is known, and told,
     /// as soon as the last command for it is sent: it lies ahead.
     pub at: Instant,
+    /// Accesses whose data did: all but those that a queued write had the data for.
+    pub moved: u64,
 }
 
 /// A request beyond the end of the memory.
@@ -70,6 +75,7 @@ impl Dram {
             events: BinaryHeap::new(),
             requests: Vec::new(),
             unused: Vec::new(),
+            near: None,
         }
     }
 
@@ -107,6 +113,7 @@ impl Dram {
             id,
             left: last - first + 1,
             last: 0,
+            moved: 0,
         };
         let number = match self.unused.pop() {
             Some(number) => {
@@ -125,6 +132,8 @@ impl Dram {
             };
             let channel = &mut self.channels[place.channel as usize];
             let before = channel.next_event();
+            // Requests to one channel do not overtake each other on their way.
+            let at = at.max(channel.last_arrival());
             channel.offer(at, place, kind, number as u64);
             let next = channel.next_event();
             if next != before {
@@ -132,6 +141,50 @@ impl Dram {
             }
         }
         Ok(())
+    }
+
+    /// The pseudo-channel of an address; `None` beyond the memory's end.
+    #[inline]
+    pub fn channel(&mut self, addr: u64) -> Option<u32> {
+        let block = self.mapping.block_of(addr / self.access_bytes);
+        Some(self.block(block)?.channel)
+    }
+
+    /// Where a block begins. A caller that asks for the channel of an access asks for its block again.
+    #[inline]
+    fn block(&mut self, first: u64) -> Option<Place> {
+        match self.near {
+            Some((near, place)) if near == first => Some(place),
+            _ => {
+                let place = self.mapping.place(first * self.access_bytes)?;
+                self.near = Some((first, place));
+                Some(place)
+            }
+        }
+    }
+
+    /// Serves a request that arrives at `now` at once, if it goes to one pseudo-channel at which nobody
+    /// waits and whose bus is free soon: there is nothing to choose between, so that the banks alone say
+    /// when its commands can be sent. Returns when the last of its data has passed, and how many accesses it
+    /// was; `None` if it must be [enqueued](Dram::enqueue). Unlike there, `now` may be earlier than in an earlier call.
+    #[inline]
+    pub fn serve_at_once(
+        &mut self,
+        now: Instant,
+        addr: u64,
+        bytes: u64,
+        kind: Kind,
+    ) -> Option<(Instant, u64)> {
+        let first = addr / self.access_bytes;
+        let last = addr.checked_add(bytes.checked_sub(1)?)? / self.access_bytes;
+        let block = self.mapping.block_of(first);
+        let place = self.block(block)?;
+        let banks = self.mapping.banks(first, last)?;
+        let at = self.clock.cycle_from(now).0;
+        let channel = &mut self.channels[place.channel as usize];
+        let banks = banks.map(|bank| (place.bank + bank) as usize);
+        let end = channel.serve_at_once(at, place.row, banks, kind)?;
+        Some((self.clock.edge(Cycles(end)), last - first + 1))
     }
 
     /// When something happens next; [`Instant::NEVER`] if nothing does until a request arrives.
@@ -208,10 +261,100 @@ impl Observer for Ends<'_> {
         let request = &mut self.requests[number];
         request.left -= 1;
         request.last = request.last.max(done.at);
+        request.moved += u64::from(!done.forwarded);
         if request.left == 0 {
-            let (id, at) = (request.id, self.clock.edge(Cycles(request.last)));
-            self.completions.push(Completion { id, at });
+            self.completions.push(Completion {
+                id: request.id,
+                at: self.clock.edge(Cycles(request.last)),
+                moved: request.moved,
+            });
             self.unused.push(number);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::Duration;
+    use proptest::prelude::*;
+
+    /// When a request sent alone is done.
+    fn alone(dram: &mut Dram, now: Instant, addr: u64, bytes: u64, kind: Kind) -> Completion {
+        dram.enqueue(now, addr, bytes, kind, 0).unwrap();
+        let mut completions = Vec::new();
+        while completions.is_empty() {
+            let next = dram.next_event();
+            dram.advance(next, &mut completions);
+        }
+        // Whatever the controller still wants to do for it is done before the next one comes.
+        while dram.next_event() < Instant::NEVER {
+            let next = dram.next_event();
+            dram.advance(next, &mut completions);
+        }
+        completions[0]
+    }
+
+    proptest! {
+        /// A request that nobody waits for takes as long at once as through the queue: exactly if it is one
+        /// access. Of several the controller sends those to the row that is open already first; at once
+        /// they go one after the other.
+        #[test]
+        fn at_once_is_as_through_the_queue(
+            requests in prop::collection::vec(
+                (0u64..1 << 22, prop::sample::select(&[1u64, 8][..]), any::<bool>(), 0u64..20_000),
+                1..80,
+            ),
+        ) {
+            let config = DramConfig::load("hbm-cayman", &[]).unwrap();
+            let (mut queued, mut direct) = (Dram::new(&config), Dram::new(&config));
+            let cycle_fs = 1e15 / config.device.clock.0 as f64;
+            let mut now = Instant::START;
+            let t = &config.timing;
+            let refresh_fs = f64::from(t.refresh) * cycle_fs;
+            for (block, accesses, write, gap) in requests {
+                now = now + Duration::from_ns(400 + gap);
+                let kind = if write { Kind::Write } else { Kind::Read };
+                let (addr, bytes) = (block * 256, accesses * 32);
+                let through = alone(&mut queued, now, addr, bytes, kind);
+                let (at, moved) = direct.serve_at_once(now, addr, bytes, kind).unwrap();
+                prop_assert_eq!(moved, through.moved);
+                let off = (at.as_fs() as f64 - through.at.as_fs() as f64) / cycle_fs;
+                let refreshed = (through.at - now).as_fs() as f64 > refresh_fs;
+                let slack = match (refreshed, accesses) {
+                    // The controller may open a row that the refresh closes again.
+                    (true, _) => f64::from(t.act_to_precharge + t.precharge + t.four_acts),
+                    (false, 1) => 0.0,
+                    (false, _) => 24.0,
+                };
+                prop_assert!(off.abs() <= slack, "{off} cycles, {refreshed} {accesses}");
+            }
+        }
+    }
+
+    /// Who comes while the bus is taken, or while others wait, must be enqueued.
+    #[test]
+    fn at_once_is_refused_where_there_is_a_choice() {
+        let mut dram = Dram::new(&DramConfig::load("hbm-cayman", &[]).unwrap());
+        let now = Instant::from_fs(1_000_000_000);
+        let mut served = 0;
+        while dram.serve_at_once(now, 0, 256, Kind::Read).is_some() {
+            served += 1;
+        }
+        // Sixteen cycles each, 71 within which the bus must be free.
+        assert!((2..8).contains(&served), "{served}");
+        // The next pseudo-channel is free, until somebody waits there.
+        dram.enqueue(now, 256, 256, Kind::Read, 0).unwrap();
+        assert_eq!(dram.serve_at_once(now, 256, 256, Kind::Read), None);
+        assert_eq!(
+            dram.serve_at_once(now, 128, 256, Kind::Read),
+            None,
+            "two pseudo-channels"
+        );
+        assert_eq!(dram.serve_at_once(now, 512, 0, Kind::Read), None);
+        assert_eq!(
+            dram.serve_at_once(now, u64::MAX - 256, 256, Kind::Read),
+            None
+        );
     }
 }

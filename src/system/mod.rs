@@ -19,7 +19,8 @@ use crate::arch::regs::{Direction, UdmaState};
 use crate::arch::{Arch, ArchSpec, EngineId};
 use crate::config::Config;
 use crate::device::{
-    Counters, Ctx, DeviceError, Engine, EngineEvent, Fabric, Fault, Injection, Outbox,
+    Counters, Ctx, DeviceError, Engine, EngineEvent, Fabric, Fault, InFlight, Injection, Outbox,
+    Times,
 };
 use crate::memory::{Effects, PhysicalMemory};
 use crate::sim::{Clock, ComponentId, Duration, EventClass, EventQueue, Instant};
@@ -40,6 +41,8 @@ enum Event {
     },
     /// A sequencer's next step.
     Sequencer(SequencerId),
+    /// HBM's controllers act.
+    Fabric,
 }
 
 /// Why a machine could not be built.
@@ -103,6 +106,11 @@ pub struct System {
     /// as they came out of reset.
     touched: Vec<EngineId>,
     host_part: ComponentId,
+    fabric_part: ComponentId,
+    /// The next time the fabric acts that counts; one scheduled for another time is stale.
+    fabric_at: Instant,
+    /// Room for what it tells then.
+    timed: Vec<(EngineId, InFlight, Times)>,
     /// Register writes on their way, and when the last of the host's arrives.
     posted: usize,
     host_posted_until: Instant,
@@ -131,8 +139,11 @@ impl System {
             spec,
             clock: config.udma_clock(),
             memory: PhysicalMemory::new(spec, config.values.host.memory.0)?,
-            fabric: Fabric::new(spec, &config.values.fabric, seed),
+            fabric: Fabric::new(spec, &config, seed),
             host_part: events.add_component(),
+            fabric_part: events.add_component(),
+            fabric_at: Instant::NEVER,
+            timed: Vec::new(),
             engine_parts: engines.iter().map(|_| events.add_component()).collect(),
             engines,
             touched: Vec::new(),
@@ -340,7 +351,31 @@ impl System {
                     self.write_engine_register(engine, offset, value);
                 }
                 Event::Sequencer(id) => self.step_sequencer(id),
+                Event::Fabric if self.fabric_at == at => self.step_fabric(),
+                Event::Fabric => {}
             }
+        }
+    }
+
+    /// Lets HBM's controllers act, and engines know what became of their accesses.
+    fn step_fabric(&mut self) {
+        self.fabric_at = Instant::NEVER;
+        let mut timed = std::mem::take(&mut self.timed);
+        self.fabric.advance(self.events.now(), &mut timed);
+        for (engine, access, times) in timed.drain(..) {
+            self.call_engine(engine, |engine, ctx| engine.timed(access, times, ctx));
+        }
+        self.timed = timed;
+        self.watch_fabric();
+    }
+
+    /// Makes sure the fabric acts when it next wants to.
+    fn watch_fabric(&mut self) {
+        let next = self.fabric.next_event();
+        if next < self.fabric_at {
+            self.fabric_at = next;
+            self.events
+                .schedule(next, EventClass::Memory, self.fabric_part, Event::Fabric);
         }
     }
 
@@ -378,6 +413,7 @@ impl System {
         };
         let result = call(&mut self.engines[id.0 as usize], &mut ctx);
         let part = self.engine_parts[id.0 as usize];
+        self.watch_fabric();
         for (at, event) in self.outbox.events.drain(..) {
             self.events
                 .schedule(at, event.class(), part, Event::Engine(id, event));

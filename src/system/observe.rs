@@ -4,6 +4,7 @@ use super::System;
 use super::sequencer::SequencerId;
 use crate::arch::EngineId;
 use crate::device::{self, Station, StationState, StationTimes};
+use crate::dram::Counts;
 use crate::memory::Effects;
 use crate::sim::Instant;
 use parking_lot::Mutex;
@@ -105,6 +106,11 @@ impl System {
     /// Name of every memory channel, by the number that [`device::Access`] gives.
     pub fn channel_names(&self) -> Vec<String> {
         self.fabric.channel_names()
+    }
+
+    /// What the controller of each HBM channel has done; these are the channels with the lowest numbers.
+    pub fn hbm_counts(&self) -> Vec<Counts> {
+        self.fabric.hbm_counts().copied().collect()
     }
 
     pub(super) fn tell(&mut self, activity: &Activity) {

@@ -11,6 +11,7 @@ pub mod waves;
 
 use crate::arch::{Arch, EngineId};
 use crate::device::{Station, StationState};
+use crate::dram::Counts;
 use crate::sim::Instant;
 use crate::system::{Observer, System};
 use parking_lot::Mutex;
@@ -67,6 +68,8 @@ pub struct End {
     pub at: Instant,
     /// What the stations of the engines in use were at, and since when.
     pub stations: Vec<(EngineId, [(StationState, Instant); Station::ALL.len()])>,
+    /// What the controllers of the HBM channels have done, which are the first channels of the machine.
+    pub hbm: Vec<Counts>,
 }
 
 impl End {
@@ -76,6 +79,7 @@ impl End {
         End {
             at: system.now(),
             stations: engines.map(|times| (times.engine, times.now)).collect(),
+            hbm: system.hbm_counts(),
         }
     }
 }

@@ -4,6 +4,7 @@ use super::latency::rounded;
 use super::{ChannelTally, Collector, EngineTally, Latency, QueueTally, Step};
 use crate::arch::EngineId;
 use crate::device::{Station, StationState};
+use crate::dram::Counts;
 use crate::sim::{Duration, Instant};
 use crate::telemetry::End;
 use serde::Serialize;
@@ -96,6 +97,42 @@ pub struct ChannelStats {
     pub gb_per_s: f64,
     /// Share of the time in which it served.
     pub utilisation: f64,
+    /// Of an HBM channel, what became of its rows.
+    #[serde(flatten)]
+    pub rows: Option<RowStats>,
+}
+
+/// Rows of an HBM channel.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct RowStats {
+    /// Share of the accesses to a row that an earlier one had opened.
+    pub row_hits: f64,
+    /// Rows opened.
+    pub activates: u64,
+    /// Refreshes of all banks.
+    pub refreshes: u64,
+    /// Changes from reads to writes or back.
+    pub turnarounds: u64,
+}
+
+impl RowStats {
+    fn new(counts: &Counts) -> RowStats {
+        let accesses = counts.reads + counts.writes;
+        RowStats {
+            row_hits: ratio(counts.row_hits, accesses),
+            activates: counts.activates,
+            refreshes: counts.refreshes,
+            turnarounds: counts.turnarounds,
+        }
+    }
+}
+
+/// Part of the whole, to six decimals.
+fn ratio(part: u64, whole: u64) -> f64 {
+    match whole {
+        0 => 0.0,
+        whole => (part as f64 / whole as f64 * 1e6).round() / 1e6,
+    }
 }
 
 impl Stats {
@@ -110,13 +147,15 @@ impl Stats {
             }
             EngineStats::new(*id, engine, &states, time)
         });
-        let used = |channel: &&(&String, &ChannelTally)| channel.1.accesses != [0, 0];
+        let used = |channel: &(&String, &ChannelTally)| channel.1.accesses != [0, 0];
         let channels = collector.machine.channels.iter().zip(&collector.channels);
+        let rows = end.hbm.iter().map(Some).chain(std::iter::repeat(None));
         Stats {
             time_ns: rounded(time.as_ns_f64()),
             engines: engines.collect(),
-            channels: (channels.filter(|channel| used(&channel)))
-                .map(|(name, channel)| ChannelStats::new(name, channel, time))
+            channels: (channels.zip(rows))
+                .filter(|(channel, _)| used(channel))
+                .map(|((name, channel), rows)| ChannelStats::new(name, channel, rows, time))
                 .collect(),
         }
     }
@@ -182,7 +221,12 @@ impl QueueStats {
 }
 
 impl ChannelStats {
-    fn new(name: &str, channel: &ChannelTally, time: Duration) -> ChannelStats {
+    fn new(
+        name: &str,
+        channel: &ChannelTally,
+        rows: Option<&Counts>,
+        time: Duration,
+    ) -> ChannelStats {
         ChannelStats {
             channel: name.to_string(),
             reads: channel.accesses[0],
@@ -191,6 +235,7 @@ impl ChannelStats {
             bytes_written: channel.bytes[1],
             gb_per_s: rate(channel.bytes[0] + channel.bytes[1], time),
             utilisation: share(channel.busy, time),
+            rows: rows.map(RowStats::new),
         }
     }
 }
@@ -278,8 +323,16 @@ impl Stats {
     fn write_targets(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "\n{:15} {:>8} {:>9} {:>9} {:>13} {:>13} {:>8} {:>11}",
-            "memory", "channels", "reads", "writes", "bytes read", "written", "GB/s", "most busy %"
+            "\n{:15} {:>8} {:>9} {:>9} {:>13} {:>13} {:>8} {:>11} {:>10}",
+            "memory",
+            "channels",
+            "reads",
+            "writes",
+            "bytes read",
+            "written",
+            "GB/s",
+            "most busy %",
+            "row hits %"
         )?;
         fn target(channel: &ChannelStats) -> &str {
             let name = channel.channel.split_once(" channel ");
@@ -289,9 +342,19 @@ impl Stats {
             let sum = |figure: fn(&ChannelStats) -> u64| channels.iter().map(figure).sum::<u64>();
             let rates = channels.iter().map(|channel| channel.gb_per_s);
             let busy = channels.iter().map(|channel| channel.utilisation);
-            writeln!(
-                f,
-                "{:15} {:>8} {:>9} {:>9} {:>13} {:>13} {:>8.2} {:>11.1}",
+            // Each channel counts as much as the bursts it served.
+            let bursts = |channel: &ChannelStats| (channel.reads + channel.writes) as f64;
+            let hits = channels.iter().filter_map(|channel| {
+                let rows = channel.rows?;
+                Some((rows.row_hits * bursts(channel), bursts(channel)))
+            });
+            let (hits, all) = hits.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+            let row_hits = match all {
+                0.0 => String::new(),
+                all => format!("{:.1}", hits / all * 100.0),
+            };
+            let line = format!(
+                "{:15} {:>8} {:>9} {:>9} {:>13} {:>13} {:>8.2} {:>11.1} {row_hits:>10}",
                 target(&channels[0]),
                 channels.len(),
                 sum(|channel| channel.reads),
@@ -300,7 +363,8 @@ impl Stats {
                 sum(|channel| channel.bytes_written),
                 rates.sum::<f64>(),
                 busy.fold(0.0, f64::max) * 100.0
-            )?;
+            );
+            writeln!(f, "{}", line.trim_end())?;
         }
         Ok(())
     }
@@ -372,6 +436,15 @@ impl Stats {
                 ("bytes_written", channel.bytes_written as f64),
                 ("gb_per_s", channel.gb_per_s),
                 ("utilisation", channel.utilisation),
+            ] {
+                row("channel", &channel.channel, figure, value)?;
+            }
+            let Some(rows) = &channel.rows else { continue };
+            for (figure, value) in [
+                ("row_hits", rows.row_hits),
+                ("activates", rows.activates as f64),
+                ("refreshes", rows.refreshes as f64),
+                ("turnarounds", rows.turnarounds as f64),
             ] {
                 row("channel", &channel.channel, figure, value)?;
             }
