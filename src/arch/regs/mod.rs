@@ -21,8 +21,8 @@ pub const GEN: u64 = 0x3_8000;
 pub const GEN_EX: u64 = 0x3_c000;
 
 /// Offset of the notification block from the unit's window (V4): behind the unit lies what the engine
-/// has beside it, from 0x40000 on, with the notification block at 0x1000 there (A for the two
-/// generations before; C: the same on V4).
+/// has beside it, from 0x40000 on, with the notification block at 0x1000 there (B for V2;
+/// C: the same on V4).
 pub const NOTIFIC: u64 = 0x4_1000;
 /// Bytes of the notification block (C).
 pub const NOTIFIC_BYTES: u64 = 0x1000;
