@@ -68,6 +68,7 @@
 //! The facts, with grades and origins, are restated in `docs/hardware.md` and `docs/ordering.md`.
 
 pub mod arch;
+pub mod calibrate;
 pub mod config;
 pub mod desc;
 pub mod device;

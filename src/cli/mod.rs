@@ -3,6 +3,7 @@
 //! Standard output carries the answer, standard error everything else. Exit status: 0 if all went
 //! well, 1 if a run did not do what its scenario expects, 2 for bad input.
 
+mod calibrate;
 mod check;
 mod config;
 mod differential;
@@ -56,6 +57,8 @@ enum Command {
     Differential(differential::Args),
     /// Run a stream of requests on the HBM model alone
     Dram(dram::Args),
+    /// Simulate the published figures that a timing config is held to
+    Calibrate(calibrate::Args),
     /// Look at timing configs
     Config {
         #[command(subcommand)]
@@ -76,6 +79,7 @@ pub fn main() -> ExitCode {
         Command::Litmus(args) => litmus::main(&args),
         Command::Differential(args) => differential::main(&args),
         Command::Dram(args) => dram::main(&args),
+        Command::Calibrate(args) => calibrate::main(&args),
         Command::Config { command } => config::main(command),
     }
 }

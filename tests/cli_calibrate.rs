@@ -1,0 +1,34 @@
+//! `udma-sim calibrate`: bad input. The figures themselves are a step of CI: they take a release build.
+
+use snapbox::cmd::{Command, cargo_bin};
+use std::fs;
+
+fn udma_sim() -> Command {
+    Command::new(cargo_bin!("udma-sim")).env_remove("RUST_LOG")
+}
+
+#[test]
+fn a_config_that_is_none_is_refused_before_anything_runs() {
+    udma_sim()
+        .args(["calibrate", "nope"])
+        .assert()
+        .code(2)
+        .stdout_eq("")
+        .stderr_eq(
+            "error: config \"nope\" is neither built in (sunda, cayman, mariana) nor a file\n",
+        );
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mine.toml");
+    let text = fs::read_to_string("sim-configs/cayman.toml").unwrap();
+    fs::write(&path, text.replace("hbm-cayman", "hbm-sunda")).unwrap();
+    udma_sim()
+        .arg("calibrate")
+        .arg(&path)
+        .assert()
+        .code(2)
+        .stdout_eq("")
+        .stderr_eq(
+            "error: config [..]mine.toml: fabric.hbm.memory = hbm-sunda: must have 4 stacks of 24GiB as \
+             the device has; it has 2 of [..]\n",
+        );
+}
