@@ -163,7 +163,7 @@ pub struct Fabric {
     /// Extra time of each access to a slow channel.
     slow: BTreeMap<u32, Duration>,
     /// Room for [`Fabric::advance`].
-    told_channels: Vec<u32>,
+    timed: Vec<Timed>,
     /// Longest extra access time in femtoseconds.
     jitter_fs: u64,
     jitter: ChaCha8Rng,
@@ -191,7 +191,7 @@ impl Fabric {
             host,
             busy_until: vec![Instant::START; next as usize],
             slow: BTreeMap::new(),
-            told_channels: Vec::new(),
+            timed: Vec::new(),
             jitter_fs: values.jitter.as_fs(),
             jitter: stream(seed, "fabric/jitter"),
         }
@@ -326,16 +326,13 @@ impl Fabric {
 
     /// Lets HBM act up to and including `until`; appends whose times have become known.
     pub fn advance(&mut self, until: Instant, told: &mut Vec<(EngineId, InFlight, Times)>) {
-        let first = told.len();
-        let mut channels = std::mem::take(&mut self.told_channels);
-        self.hbm.advance(until, |timed: Timed| {
-            channels.push(timed.channel);
-            told.push((timed.engine, timed.request.access, timed.times));
-        });
-        for (channel, (_, _, times)) in channels.drain(..).zip(&mut told[first..]) {
-            times.done = times.done + self.delay(channel);
+        let mut timed = std::mem::take(&mut self.timed);
+        self.hbm.advance(until, &mut timed);
+        for mut access in timed.drain(..) {
+            access.times.done = access.times.done + self.delay(access.channel);
+            told.push((access.engine, access.request.access, access.times));
         }
-        self.told_channels = channels;
+        self.timed = timed;
     }
 
     /// Fault injection: each access to a channel takes longer by so much.

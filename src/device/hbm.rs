@@ -151,9 +151,9 @@ impl Hbm {
         self.next
     }
 
-    /// Lets the controllers act up to and including `until`; `timed` is called for every access whose
-    /// times have become known.
-    pub fn advance(&mut self, until: Instant, mut timed: impl FnMut(Timed)) {
+    /// Lets the controllers act up to and including `until`; appends every access whose times have become
+    /// known.
+    pub fn advance(&mut self, until: Instant, timed: &mut Vec<Timed>) {
         let mut completions = std::mem::take(&mut self.completions);
         self.dram.advance(until, &mut completions);
         self.next = self.dram.next_event();
@@ -162,7 +162,7 @@ impl Hbm {
             let pending = &mut self.pending[number as usize];
             pending.served = Some((completion.at, completion.moved));
             match pending.request.kind {
-                Kind::Read => timed(self.finish(number, Instant::START)),
+                Kind::Read => timed.push(self.finish(number, Instant::START)),
                 Kind::Write => {
                     let channel = pending.channel as usize;
                     let mut last = Instant::START;
@@ -172,7 +172,7 @@ impl Hbm {
                         self.writes[channel].pop_front();
                         let done = self.finish(oldest, last);
                         last = done.times.served;
-                        timed(done);
+                        timed.push(done);
                     }
                 }
             }

@@ -226,31 +226,46 @@ impl Channel {
     ) -> (u64, u64) {
         let (mut last, mut end) = (from, from);
         for bank in banks {
-            let bit = 1 << bank;
             if !self.banks.is_open(bank, row) {
                 let mut act = from;
-                if self.banks.open() & bit != 0 {
+                if self.banks.open() >> bank & 1 != 0 {
                     let precharge = self.banks.precharge_from(bank).max(from);
-                    self.banks.precharge(precharge, bank);
-                    self.counts.precharges += 1;
+                    self.precharge(precharge, bank);
                     act = precharge + 1;
                 }
-                act = self.banks.act_from(bank).max(act);
-                self.banks.activate(act, bank, row);
-                self.counts.activates += 1;
-                self.fresh |= bit;
+                self.activate(self.banks.act_from(bank).max(act), bank, row);
             }
             let any = self.banks.any_column_from(kind);
             last = self.banks.column_from(kind, bank).max(any).max(from);
-            end = self.banks.column(last, bank, kind);
-            match kind {
-                Kind::Read => self.counts.reads += 1,
-                Kind::Write => self.counts.writes += 1,
-            }
-            self.counts.row_hits += u64::from(self.fresh & bit == 0);
-            self.fresh &= !bit;
+            end = self.column(last, bank, kind);
         }
         (last, end)
+    }
+
+    /// A column command and what is counted of it. Returns the cycle after the last of its data.
+    #[inline]
+    fn column(&mut self, at: u64, bank: usize, kind: Kind) -> u64 {
+        match kind {
+            Kind::Read => self.counts.reads += 1,
+            Kind::Write => self.counts.writes += 1,
+        }
+        let bit = 1 << bank;
+        self.counts.row_hits += u64::from(self.fresh & bit == 0);
+        self.fresh &= !bit;
+        self.banks.column(at, bank, kind)
+    }
+
+    #[inline]
+    fn activate(&mut self, at: u64, bank: usize, row: u32) {
+        self.banks.activate(at, bank, row);
+        self.counts.activates += 1;
+        self.fresh |= 1 << bank;
+    }
+
+    #[inline]
+    fn precharge(&mut self, at: u64, bank: usize) {
+        self.banks.precharge(at, bank);
+        self.counts.precharges += 1;
     }
 
     /// The next cycle at which something happens, refreshes of an idle channel left out; `u64::MAX`
@@ -326,31 +341,13 @@ impl Channel {
         let queue = &mut self.queues[kind as usize];
         let entry = queue.take_hit(bank, row, overtaken_from);
         let missed = queue.misses() >> bank & 1 != 0;
-        let at = self.banks.column(now, bank, kind);
-        let op = match kind {
-            Kind::Read => {
-                self.counts.reads += 1;
-                Op::Read
-            }
-            Kind::Write => {
-                self.counts.writes += 1;
-                Op::Write
-            }
-        };
-        let bit = 1 << bank;
-        self.counts.row_hits += u64::from(self.fresh & bit == 0);
-        self.fresh &= !bit;
+        let at = self.column(now, bank, kind);
         if O::COMMANDS {
-            let (bank, column) = (bank as u32, entry.column);
-            observer.command(
-                now,
-                Command {
-                    op,
-                    bank,
-                    row,
-                    column,
-                },
-            );
+            let op = match kind {
+                Kind::Read => Op::Read,
+                Kind::Write => Op::Write,
+            };
+            observer.command(now, Command::to(op, bank, row, entry.column));
         }
         let Entry { id, accepted, .. } = entry;
         observer.done(Done {
@@ -373,23 +370,12 @@ impl Channel {
     fn send_activate<O: Observer>(&mut self, now: u64, observer: &mut O) {
         let bank = self.activate.bank();
         let row = self.queues[self.serving as usize].serve_oldest(bank);
-        self.banks.activate(now, bank, row);
-        self.counts.activates += 1;
-        self.fresh |= 1 << bank;
+        self.activate(now, bank, row);
         for queue in &mut self.queues {
             queue.opened(bank, row);
         }
         if O::COMMANDS {
-            let (op, bank) = (Op::Activate, bank as u32);
-            observer.command(
-                now,
-                Command {
-                    op,
-                    bank,
-                    row,
-                    column: 0,
-                },
-            );
+            observer.command(now, Command::to(Op::Activate, bank, row, 0));
         }
         self.choose_column(now);
         self.choose_activate(now);
@@ -398,22 +384,12 @@ impl Channel {
     fn send_precharge<O: Observer>(&mut self, now: u64, observer: &mut O) {
         let bank = self.precharge.bank();
         let row = self.banks.row(bank);
-        self.banks.precharge(now, bank);
-        self.counts.precharges += 1;
+        self.precharge(now, bank);
         for queue in &mut self.queues {
             queue.closed(1 << bank);
         }
         if O::COMMANDS {
-            let (op, bank) = (Op::Precharge, bank as u32);
-            observer.command(
-                now,
-                Command {
-                    op,
-                    bank,
-                    row,
-                    column: 0,
-                },
-            );
+            observer.command(now, Command::to(Op::Precharge, bank, row, 0));
         }
         self.choose_precharge(now);
         self.consider_row(now, bank);

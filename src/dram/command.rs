@@ -47,14 +47,19 @@ pub struct Command {
 }
 
 impl Command {
-    /// A command to all banks.
-    pub(super) fn whole(op: Op) -> Command {
+    /// A command to one bank.
+    pub(super) fn to(op: Op, bank: usize, row: u32, column: u32) -> Command {
         Command {
             op,
-            bank: 0,
-            row: 0,
-            column: 0,
+            bank: bank as u32,
+            row,
+            column,
         }
+    }
+
+    /// A command to all banks.
+    pub(super) fn whole(op: Op) -> Command {
+        Command::to(op, 0, 0, 0)
     }
 }
 
