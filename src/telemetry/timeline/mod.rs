@@ -272,10 +272,7 @@ impl<W: Write> Timeline<W> {
                 slot,
                 access,
             } => {
-                let args = [
-                    ("queue", Value::Uint((*queue).into())),
-                    ("slot", Value::Uint((*slot).into())),
-                ];
+                let args = descriptor(*queue, *slot);
                 self.access(engine, Burst::Fetch, &args, access);
                 let place = Place::Fetches(engine, *queue, *direction);
                 let event = Event {
@@ -293,10 +290,7 @@ impl<W: Write> Timeline<W> {
                 slot,
                 access,
             } => {
-                let args = [
-                    ("queue", Value::Uint((*queue).into())),
-                    ("slot", Value::Uint((*slot).into())),
-                ];
+                let args = descriptor(*queue, *slot);
                 self.access(engine, Burst::Read, &args, access);
             }
             Did::Write {
@@ -498,4 +492,12 @@ impl<W: Write + Send> Observer for Timeline<W> {
             self.write_late(at, late);
         }
     }
+}
+
+/// The arguments that say which descriptor a burst is of.
+fn descriptor(queue: u8, slot: u32) -> [(&'static str, Value); 2] {
+    [
+        ("queue", Value::Uint(queue.into())),
+        ("slot", Value::Uint(slot.into())),
+    ]
 }
