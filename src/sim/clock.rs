@@ -2,18 +2,19 @@
 
 use super::time::{Duration, FS_PER_SECOND, Instant};
 use crate::units::{Cycles, Hertz};
+use strength_reduce::StrengthReducedU64;
 
 /// A clock that starts with edge 0 at [`Instant::START`].
 ///
 /// Edge n lies at `ceil(n · 10^15 / f)` femtoseconds, computed from n each time. 850 MHz has a
 /// period of 20 000 000 / 17 fs: adding a rounded period 850 million times would be off by
 /// hundreds of nanoseconds, this is off by less than one femtosecond for ever.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Clock {
     frequency: Hertz,
-    /// Period in femtoseconds as a reduced fraction.
-    period_num: u64,
-    period_den: u64,
+    /// Period in femtoseconds as a reduced fraction. Every event divides by one of them.
+    period_num: StrengthReducedU64,
+    period_den: StrengthReducedU64,
 }
 
 impl Clock {
@@ -28,8 +29,8 @@ impl Clock {
         let divisor = gcd(FS_PER_SECOND, frequency.0);
         Some(Clock {
             frequency,
-            period_num: FS_PER_SECOND / divisor,
-            period_den: frequency.0 / divisor,
+            period_num: StrengthReducedU64::new(FS_PER_SECOND / divisor),
+            period_den: StrengthReducedU64::new(frequency.0 / divisor),
         })
     }
 
@@ -39,29 +40,41 @@ impl Clock {
     }
 
     /// When edge `n` happens; [`Instant::NEVER`] if time does not reach that far.
+    #[inline]
     pub fn edge(&self, n: Cycles) -> Instant {
-        Instant::from_fs(scale_ceil(n.0, self.period_num, self.period_den))
+        let (num, den) = (self.period_num.get(), self.period_den);
+        Instant::from_fs(match n.0.checked_mul(num) {
+            Some(product) => {
+                let (whole, rest) = StrengthReducedU64::div_rem(product, den);
+                whole + u64::from(rest > 0)
+            }
+            None => {
+                let product = u128::from(n.0) * u128::from(num);
+                u64::try_from(product.div_ceil(den.get().into())).unwrap_or(u64::MAX)
+            }
+        })
     }
 
     /// The number of the last edge at or before `at`.
+    #[inline]
     pub fn cycle_at(&self, at: Instant) -> Cycles {
-        Cycles(match at.as_fs().checked_mul(self.period_den) {
-            Some(product) => product / self.period_num,
+        let (num, den) = (self.period_num, self.period_den.get());
+        Cycles(match at.as_fs().checked_mul(den) {
+            Some(product) => product / num,
             None => {
-                let product = u128::from(at.as_fs()) * u128::from(self.period_den);
+                let product = u128::from(at.as_fs()) * u128::from(den);
                 // The quotient is below `at` since the period is longer than 1 fs.
-                (product / u128::from(self.period_num)) as u64
+                (product / u128::from(num.get())) as u64
             }
         })
     }
 
     /// The number of the first edge at or after `at`.
     pub fn cycle_from(&self, at: Instant) -> Cycles {
-        let cycle = self.cycle_at(at);
-        if self.edge(cycle) < at {
-            Cycles(cycle.0 + 1)
-        } else {
-            cycle
+        // Edge n lies at or after `at` if and only if n · period > at - 1 fs.
+        match at.as_fs().checked_sub(1) {
+            Some(before) => Cycles(self.cycle_at(Instant::from_fs(before)).0 + 1),
+            None => Cycles(0),
         }
     }
 
@@ -73,17 +86,6 @@ impl Clock {
     /// How long `n` cycles last, rounded up to a femtosecond.
     pub fn span(&self, n: Cycles) -> Duration {
         self.edge(n) - Instant::START
-    }
-}
-
-/// `ceil(n · num / den)`, saturating.
-fn scale_ceil(n: u64, num: u64, den: u64) -> u64 {
-    match n.checked_mul(num) {
-        Some(product) => product.div_ceil(den),
-        None => {
-            let product = u128::from(n) * u128::from(num);
-            u64::try_from(product.div_ceil(u128::from(den))).unwrap_or(u64::MAX)
-        }
     }
 }
 
