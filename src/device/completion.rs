@@ -56,11 +56,12 @@ impl Engine {
             let queue = &mut self.queues[q];
             let due = queue.packets.front().and_then(Packet::complete_at);
             if due.is_none_or(|at| at > ctx.now) {
-                break;
+                return;
             }
             let Some(packet) = queue.packets.pop_front() else {
-                break;
+                return;
             };
+            self.in_flight.set(q, !queue.packets.is_empty());
             let [tx_epoch, rx_epoch] = packet.epochs;
             // The Rx ring was reset under the packet: its completion matches no descriptor.
             let lost = packet.rx_descs > 0 && queue.rings[1].epoch != rx_epoch;
@@ -86,6 +87,7 @@ impl Engine {
                 computed: packet.computation.is_some(),
             });
             self.packets_in_flight -= 1;
+            ctx.out.progress = true;
             self.armed
                 .set(q, queue.rings[Direction::M2s as usize].outstanding() > 0);
             if lost {
@@ -101,7 +103,6 @@ impl Engine {
                 .and_then(|computation| computation.result);
             self.buffers.extend(result);
         }
-        self.in_flight.set(q, !self.queues[q].packets.is_empty());
     }
 
     /// Tells the host that a packet is complete: a record for each descriptor if the queue has a
@@ -142,7 +143,7 @@ impl Engine {
         self.completions_in_flight += count;
         if !self.queues[q].completions[direction as usize].has_sent_all() {
             let queue = q as u8;
-            (ctx.out.events).push((due, EngineEvent::Gathered { direction, queue }));
+            (self.agenda).push(due, EngineEvent::Gathered { direction, queue });
         }
     }
 
@@ -171,7 +172,7 @@ impl Engine {
         ring.on_the_way.push_back(burst);
         let queue = q as u8;
         let event = EngineEvent::Completion { direction, queue };
-        ctx.out.events.push((ring.visible_until, event));
+        self.agenda.push(ring.visible_until, event);
         if self.limits.axi_timeout > 0 {
             self.wake_by(ctx.now, ctx);
         }
@@ -182,9 +183,10 @@ impl Engine {
         let ring = &mut self.queues[usize::from(q)].completions[direction as usize];
         let Some(burst) = ring.land() else { return };
         self.completions_in_flight -= burst.records;
+        ctx.out.progress = true;
         match ctx.memory.write(burst.at, &burst.bytes) {
             Ok(effects) => {
-                ctx.out.effects.push(effects);
+                ctx.out.wrote(effects);
                 ctx.out.tell(|| Activity::Completion {
                     direction,
                     queue: q,
@@ -283,14 +285,10 @@ impl Engine {
     }
 
     /// When something can retire next: the oldest packet of a queue, and, if somebody waits for
-    /// acknowledges, the oldest write.
-    pub(super) fn next_retirement(&self, acknowledges: bool) -> Option<Instant> {
-        let mut next: Option<Instant> = None;
-        let mut consider = |due: Option<Instant>| {
-            if let Some(at) = due {
-                next = Some(next.map_or(at, |other| other.min(at)));
-            }
-        };
+    /// acknowledges, the oldest write. Never, if that is not known.
+    pub(super) fn next_retirement(&self, acknowledges: bool) -> Instant {
+        let mut next = Instant::NEVER;
+        let mut consider = |due: Option<Instant>| next = next.min(due.unwrap_or(Instant::NEVER));
         for q in self.in_flight.iter() {
             let queue = &self.queues[q];
             consider(queue.packets.front().and_then(Packet::complete_at));

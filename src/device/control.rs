@@ -4,6 +4,7 @@ use super::activity::Activity;
 use super::compute;
 use super::engine::{Ctx, Engine};
 use super::lane::Lane;
+use super::prefetch::Prefetcher;
 use super::queue::Queue;
 use super::queue_set::QueueSet;
 use super::reload::{DEFICIT_MASK, DOORBELL_MASK};
@@ -179,6 +180,7 @@ impl Engine {
                 self.reload_notifications(within);
             }
         }
+        self.prefetchers.iter_mut().for_each(Prefetcher::look_again);
         self.report(ctx);
         self.wake_by(ctx.now, ctx);
     }

@@ -1,6 +1,7 @@
 //! One UDMA engine: its registers, its queues, and the clock that moves its stations.
 
 use super::activity::{Activity, Station, StationClock, StationState, StationTimes};
+use super::agenda::Agenda;
 use super::arbiter::{Arbiter, Share};
 use super::completion_ring::CompletionRing;
 use super::compute::Reason;
@@ -23,14 +24,17 @@ use crate::config::{ComputeConfig, Config, EngineConfig, SowScope};
 use crate::desc::Descriptor;
 use crate::dram::Kind as Way;
 use crate::memory::{Effects, PhysicalMemory};
-use crate::sim::{Clock, EventClass, Instant};
+use crate::sim::{Clock, ComponentId, EventClass, Instant, Turn};
 use crate::units::{Addr, Cycles};
 
 /// What an engine asked to be told later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineEvent {
     /// Its clocked work.
-    Wake,
+    Wake {
+        /// The cycle.
+        cycle: u64,
+    },
     /// A descriptor burst is sampled.
     Fetch {
         /// Which ring of the queue.
@@ -70,9 +74,10 @@ pub enum EngineEvent {
 
 impl EngineEvent {
     /// Its place among the events of one instant.
+    #[inline]
     pub fn class(self) -> EventClass {
         match self {
-            EngineEvent::Wake | EngineEvent::Gathered { .. } => EventClass::Clocked,
+            EngineEvent::Wake { .. } | EngineEvent::Gathered { .. } => EventClass::Clocked,
             EngineEvent::Fetch { .. } | EngineEvent::Read { .. } => EventClass::Sample,
             EngineEvent::Write { .. }
             | EngineEvent::Completion { .. }
@@ -106,8 +111,9 @@ pub struct RegisterRead {
 /// What an engine did to the world outside; whoever called it acts on it.
 #[derive(Default)]
 pub struct Outbox {
-    /// Events of the called engine.
-    pub events: Vec<(Instant, EngineEvent)>,
+    /// Whether something has happened that somebody outside must act on or may have waited for: there is
+    /// something in this box, a packet was completed, or a record or notification of one became visible.
+    pub progress: bool,
     /// Cells that changed.
     pub effects: Vec<Effects>,
     /// Registers its writes reached.
@@ -121,10 +127,19 @@ pub struct Outbox {
 }
 
 impl Outbox {
+    /// Memory was written to.
+    pub(super) fn wrote(&mut self, effects: Effects) {
+        if effects != Effects::None {
+            self.effects.push(effects);
+            self.progress = true;
+        }
+    }
+
     /// Tells the observer, if there is one.
     pub(super) fn tell(&mut self, activity: impl FnOnce() -> Activity) {
         if self.observed {
             self.activities.push(activity());
+            self.progress = true;
         }
     }
 }
@@ -173,12 +188,13 @@ pub struct Engine {
     pub(super) completions_in_flight: usize,
     /// Buffers of compute packets, to use again.
     pub(super) buffers: Vec<Vec<u8>>,
-    /// The wake-up that counts, and its cycle; one scheduled for another time is stale.
-    wake: Option<(Instant, u64)>,
-    /// Whether the last wake-up ended waiting for a read or an acknowledge.
-    waits: Needs,
+    pub(super) agenda: Agenda,
+    /// Whether the engine waits for its oldest read's data, and whether some queue of it waits for its
+    /// oldest write's acknowledge.
+    pub(super) waits_for_read: bool,
+    pub(super) waits_for_ack: bool,
     /// Faults to inject; nothing on a machine without any.
-    faults: Option<Box<Faults>>,
+    pub(super) faults: Option<Box<Faults>>,
     pub(super) counters: Counters,
     stations: [StationClock; 2],
     errors: Vec<DeviceError>,
@@ -214,8 +230,9 @@ impl Engine {
             packets_in_flight: 0,
             completions_in_flight: 0,
             buffers: Vec::new(),
-            wake: None,
-            waits: Needs::default(),
+            agenda: Agenda::default(),
+            waits_for_read: false,
+            waits_for_ack: false,
             faults: None,
             counters: Counters::default(),
             stations: Default::default(),
@@ -254,6 +271,7 @@ impl Engine {
     }
 
     /// Queue `q` passes a site: the fault that strikes there.
+    #[inline]
     pub(super) fn strike(&mut self, site: Site, q: u8, now: Instant) -> Option<FaultKind> {
         self.faults.as_mut()?.strike(site, q, now)
     }
@@ -284,17 +302,37 @@ impl Engine {
         self.armed.is_empty() && self.in_flight.is_empty() && self.completions_in_flight == 0
     }
 
-    /// An event the engine asked for. A read that fell on a UDMA register is handed back for
-    /// [`Engine::answer_register_read`].
-    pub fn handle(&mut self, event: EngineEvent, ctx: &mut Ctx) -> Option<RegisterRead> {
+    /// When the next event happens that the engine asked for, and its class.
+    pub fn next_event(&self) -> Option<(Instant, EventClass)> {
+        self.agenda.next()
+    }
+
+    /// Handles the events that the engine asked for, in their order, as long as their turn as `part` is
+    /// not after `until` (that of somebody else's next event, or one of its own that is stale) and HBM does not
+    /// act before. Stops early when somebody else must act on what it did, or may have waited for it. A
+    /// read that fell on a UDMA register is handed back for [`Engine::answer_register_read`]. `ctx.now` is
+    /// the time of the last event.
+    pub fn run(&mut self, until: Turn, part: ComponentId, ctx: &mut Ctx) -> Option<RegisterRead> {
+        let last = until.at();
+        while let Some((at, class)) = self.agenda.next() {
+            if at >= last && (at > last || Turn::new(at, class, part) > until)
+                || at >= ctx.fabric.next_event()
+            {
+                break;
+            }
+            let event = self.agenda.pop(class)?;
+            ctx.now = at;
+            let question = self.handle(event, ctx);
+            if question.is_some() || ctx.out.progress {
+                return question;
+            }
+        }
+        None
+    }
+
+    fn handle(&mut self, event: EngineEvent, ctx: &mut Ctx) -> Option<RegisterRead> {
         match event {
-            EngineEvent::Wake => match self.wake {
-                Some((at, cycle)) if at == ctx.now => {
-                    self.wake = None;
-                    self.work(cycle, ctx);
-                }
-                _ => return None,
-            },
+            EngineEvent::Wake { cycle } => self.work(cycle, ctx),
             EngineEvent::Fetch { direction, queue } => self.fetched(direction, queue, ctx),
             EngineEvent::Read { burst } => {
                 let question = self.sample_read(burst, ctx);
@@ -315,16 +353,23 @@ impl Engine {
     }
 
     /// Sends what became known during a call: interrupts to the host, errors to an observer.
+    #[inline]
     pub(super) fn report(&mut self, ctx: &mut Ctx) {
-        ctx.out.interrupts.extend(self.interrupts.take());
+        if self.interrupts.changed || ctx.out.observed && self.errors_told < self.errors.len() {
+            self.report_changes(ctx);
+        }
+    }
+
+    fn report_changes(&mut self, ctx: &mut Ctx) {
+        self.interrupts.take(&mut ctx.out.interrupts);
+        ctx.out.progress |= !ctx.out.interrupts.is_empty();
         if ctx.out.observed {
-            let untold = self.errors[self.errors_told..].iter();
-            ctx.out
-                .activities
-                .extend(untold.map(|error| Activity::Error {
+            for error in &self.errors[self.errors_told..] {
+                ctx.out.tell(|| Activity::Error {
                     queue: error.queue,
                     text: error.to_string(),
-                }));
+                });
+            }
             self.errors_told = self.errors.len();
         }
     }
@@ -343,31 +388,35 @@ impl Engine {
         self.issue_write(cycle, &mut needs, ctx);
         self.issue_read(cycle, &mut needs, ctx);
         for direction in Direction::ALL {
-            self.issue_fetch(direction, cycle, &mut needs, ctx);
+            if !self.prefetchers[direction as usize].fetchable.is_empty() {
+                self.issue_fetch(direction, cycle, &mut needs, ctx);
+            }
         }
         if self.limits.axi_timeout > 0 {
             self.check_timeouts(cycle, &mut needs);
         }
-        if let Some(cycle) = needs.cycle {
-            self.wake_at(ctx.clock.edge(Cycles(cycle)), cycle, ctx);
+        if needs.cycle < u64::MAX {
+            let edge = ctx.clock.edge(Cycles(needs.cycle));
+            self.agenda.wake_at(edge, needs.cycle);
         }
-        if let Some(at) = needs.at {
-            self.wake_by(at, ctx);
+        if needs.at < Instant::NEVER {
+            self.wake_by(needs.at, ctx);
         }
         if needs.read
             && let Some(at) = self.reader.oldest_ready_at()
         {
             self.wake_by(at, ctx);
         }
-        if let Some(at) = self.next_retirement(needs.ack) {
-            self.wake_by(at, ctx);
+        let retires_at = self.next_retirement(needs.ack);
+        if retires_at < Instant::NEVER {
+            self.wake_by(retires_at, ctx);
         }
         for station in Station::ALL {
             if let Some(state) = needs.stations[station as usize] {
                 self.enter_state(station, state, ctx);
             }
         }
-        self.waits = needs;
+        (self.waits_for_read, self.waits_for_ack) = (needs.read, needs.ack);
     }
 
     fn enter_state(&mut self, station: Station, state: StationState, ctx: &mut Ctx) {
@@ -395,28 +444,10 @@ impl Engine {
 
     /// Makes sure the engine works at the first clock edge at or after `at`.
     pub(super) fn wake_by(&mut self, at: Instant, ctx: &mut Ctx) {
-        if self.wake.is_none_or(|(wake, _)| at < wake) {
+        if at < self.agenda.wakes_at() {
             let cycle = ctx.clock.cycle_from(at);
-            self.wake_at(ctx.clock.edge(cycle), cycle.0, ctx);
+            self.agenda.wake_at(ctx.clock.edge(cycle), cycle.0);
         }
-    }
-
-    /// Makes sure the engine works at a clock edge, the one of `cycle`.
-    fn wake_at(&mut self, edge: Instant, cycle: u64, ctx: &mut Ctx) {
-        if self.wake.is_none_or(|(wake, _)| edge < wake) {
-            self.wake = Some((edge, cycle));
-            ctx.out.events.push((edge, EngineEvent::Wake));
-        }
-    }
-
-    /// Whether the engine waits for its oldest read's data.
-    pub(super) fn waits_for_read(&self) -> bool {
-        self.waits.read
-    }
-
-    /// Whether some queue of the engine waits for its oldest write's acknowledge.
-    pub(super) fn waits_for_ack(&self) -> bool {
-        self.waits.ack
     }
 
     /// Sets an error bit; unless it is masked, aborts the engine: nothing more is issued, what was
@@ -470,35 +501,36 @@ impl Engine {
         }
     }
 
-    /// Sends an access on its way.
+    /// Sends an access on its way. Returns its times if they are known now; if not, [`Engine::timed`] is told
+    /// them.
+    // In registers, as all of it down to the memory: a copy of what has just been stored stalls.
+    #[inline(always)]
     pub(super) fn send(
-        &mut self,
+        &self,
         (access, kind): (InFlight, Way),
         issued: Instant,
         (route, len): (Route, u32),
         ctx: &mut Ctx,
-    ) {
+    ) -> Option<Times> {
         let request = Request {
             access,
             kind,
             issued,
             beats: Self::beats(len),
         };
-        if let Some(times) = ctx.fabric.submit(self.id, request, route, len) {
-            self.timed(access, times, ctx);
-        }
+        ctx.fabric.submit(self.id, request, route, len)
     }
 
     /// The times of an access have become known.
     pub fn timed(&mut self, access: InFlight, times: Times, ctx: &mut Ctx) {
         match access {
-            InFlight::Read { burst } => self.read_timed(burst, times, ctx),
+            InFlight::Read { burst } => self.read_timed(burst, times),
             InFlight::Write { queue, burst } => self.write_timed(queue, burst, times, ctx),
             InFlight::Fetch {
                 direction,
                 queue,
                 fetch,
-            } => self.fetch_timed(direction, queue, fetch, times, ctx),
+            } => self.fetch_timed(direction, queue, fetch, times),
         }
     }
 

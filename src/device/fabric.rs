@@ -9,8 +9,8 @@ use super::hbm::{Hbm, Timed};
 use crate::arch::regs::Direction;
 use crate::arch::{ArchSpec, EngineId};
 use crate::config::{Config, TargetConfig};
-use crate::dram::{Counts, Kind as Way};
-use crate::memory::{AccessReason, Nearby, PhysicalMemory, Place, Target};
+use crate::dram::{Block, Counts, Kind as Way};
+use crate::memory::{Nearby, PhysicalMemory, Target};
 use crate::sim::{Duration, Instant, stream};
 use crate::units::{Addr, BytesPerSecond};
 use rand::RngExt;
@@ -30,17 +30,15 @@ pub struct Route {
     kind: Kind,
     /// Channel, counted over the whole device.
     channel: u32,
-    /// Where the access falls, or why nothing answers.
-    place: Result<Place, AccessReason>,
+    /// Where the memory behind all stacks has it, if it goes to HBM.
+    hbm_address: u64,
+    hbm_block: Block,
 }
 
 impl Route {
-    /// Where the access falls.
-    ///
-    /// # Errors
-    /// Why nothing answers there.
-    pub fn place(self) -> Result<Place, AccessReason> {
-        self.place
+    /// Whether it goes to a State Buffer.
+    pub fn is_state_buffer(self) -> bool {
+        self.kind == Kind::StateBuffer
     }
 
     /// The channel, below [`Fabric::channels`]: two bursts that share a byte share their channel.
@@ -250,6 +248,8 @@ impl Fabric {
     }
 
     /// As [`Fabric::route`], looking first where the last access with the same `near` went.
+    // In registers: a copy of what has just been stored stalls.
+    #[inline(always)]
     pub fn route_near(
         &mut self,
         memory: &PhysicalMemory,
@@ -257,15 +257,16 @@ impl Fabric {
         len: u64,
         near: &mut Nearby,
     ) -> Route {
-        let place = (memory.resolve_near(at, len, near)).map_err(|error| error.reason);
-        let (kind, timing, target, offset) = match place {
+        let (kind, timing, target, offset) = match memory.resolve_near(at, len, near) {
             Ok(place) => match place.target {
                 Target::Hbm { stack } => {
-                    let at = self.hbm_address(stack, place.offset);
+                    let hbm_address = u64::from(stack) * self.hbm_stack_bytes + place.offset;
+                    let hbm_block = self.hbm.block(hbm_address);
                     return Route {
                         kind: Kind::Hbm,
-                        channel: self.hbm.channel(at),
-                        place: Ok(place),
+                        channel: hbm_block.channel(),
+                        hbm_address,
+                        hbm_block,
                     };
                 }
                 Target::StateBuffer { core } => {
@@ -281,16 +282,13 @@ impl Fabric {
         Route {
             kind,
             channel: timing.channel(target, offset),
-            place,
+            hbm_address: 0,
+            hbm_block: Block::default(),
         }
     }
 
-    /// Where the memory behind all stacks has a byte of one of them.
-    fn hbm_address(&self, stack: u8, offset: u64) -> u64 {
-        u64::from(stack) * self.hbm_stack_bytes + offset
-    }
-
     /// Sends an access of `len` bytes on its way. Returns its times if they are known now; if not, [`Fabric::advance`] tells them.
+    #[inline(always)]
     pub(super) fn submit(
         &mut self,
         engine: EngineId,
@@ -298,10 +296,10 @@ impl Fabric {
         route: Route,
         len: u32,
     ) -> Option<Times> {
-        let mut times = match route.place.map(|place| (place.target, place.offset)) {
-            Ok((Target::Hbm { stack }, offset)) => {
-                let at = self.hbm_address(stack, offset);
-                self.hbm.submit(engine, request, (at, len), route.channel)?
+        let mut times = match route.kind {
+            Kind::Hbm => {
+                let access = (route.hbm_address, len);
+                self.hbm.submit(engine, request, access, route.hbm_block)?
             }
             _ => self.serve(request.kind, request.issued, route, request.beats),
         };
@@ -372,11 +370,17 @@ impl Fabric {
     }
 
     /// Extra time of an access: of a slow channel, and drawn.
+    #[inline]
     fn delay(&mut self, channel: u32) -> Duration {
-        let slow = match self.slow.is_empty() {
-            true => None,
-            false => self.slow.get(&channel).copied(),
-        };
+        match self.slow.is_empty() && self.jitter_fs == 0 {
+            true => Duration::ZERO,
+            false => self.look_up_delay(channel),
+        }
+    }
+
+    #[cold]
+    fn look_up_delay(&mut self, channel: u32) -> Duration {
+        let slow = self.slow.get(&channel).copied();
         slow.unwrap_or(Duration::ZERO) + self.draw_jitter()
     }
 

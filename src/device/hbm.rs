@@ -8,7 +8,7 @@
 use super::fabric::{BEAT_BYTES, Request, Times};
 use crate::arch::EngineId;
 use crate::config::HbmConfig;
-use crate::dram::{Completion, Counts, Dram, DramConfig, Kind};
+use crate::dram::{Block, Completion, Counts, Dram, DramConfig, Kind};
 use crate::sim::{Duration, Instant};
 use std::collections::VecDeque;
 
@@ -68,29 +68,42 @@ impl Hbm {
         self.writes.len()
     }
 
-    /// The pseudo-channel of an address, counted from 0 over all stacks.
-    pub fn channel(&mut self, at: u64) -> u32 {
-        self.dram.channel(at).unwrap_or_default()
+    /// The block of the memory that holds an address.
+    #[inline]
+    pub fn block(&self, at: u64) -> Block {
+        self.dram.block(at).unwrap_or_default()
     }
 
     pub fn counts(&self) -> impl Iterator<Item = &Counts> {
         self.dram.counts()
     }
 
-    /// Sends an access of `len` bytes at `at` on its way. Returns its times if they are known now; if
+    /// Sends an access of `len` bytes at `at`, which begins in `block`, on its way. Returns its times if they are known now; if
     /// not, [`Hbm::advance`] tells them.
+    #[inline(always)]
     pub fn submit(
         &mut self,
         engine: EngineId,
         request: Request,
         (at, len): (u64, u32),
-        channel: u32,
+        block: Block,
     ) -> Option<Times> {
+        let kind = request.kind;
         let arrived = request.issued + self.latencies.request;
-        let (kind, bytes) = (request.kind, u64::from(len));
-        if let Some(served) = self.dram.serve_at_once(arrived, at, bytes, kind) {
-            return Some(self.times(kind, arrived, served));
+        let access = (at, u64::from(len));
+        match self.dram.serve_at_once(arrived, block, access, kind) {
+            Some(served) => Some(self.times(kind, arrived, served)),
+            None => {
+                self.enqueue((at, len), engine, request, block.channel());
+                None
+            }
         }
+    }
+
+    /// Puts an access into the queue of a controller.
+    #[cold]
+    fn enqueue(&mut self, (at, len): (u64, u32), engine: EngineId, request: Request, channel: u32) {
+        let arrived = request.issued + self.latencies.request;
         let pending = Pending {
             engine,
             request,
@@ -108,14 +121,14 @@ impl Hbm {
                 self.pending.len() as u32 - 1
             }
         };
-        if kind == Kind::Write {
+        if request.kind == Kind::Write {
             self.writes[channel as usize].push_back(number);
         }
+        let (bytes, id) = (len.into(), number.into());
         // The address map's stacks and the memory's are alike, a config is checked for it.
-        let sent = self.dram.enqueue(arrived, at, bytes, kind, number.into());
+        let sent = self.dram.enqueue(arrived, at, bytes, request.kind, id);
         debug_assert!(sent.is_ok(), "{sent:?}");
         self.next = self.dram.next_event();
-        None
     }
 
     /// Times of an access that cannot wait for the controller: as if its pseudo-channel were idle and the

@@ -56,7 +56,7 @@ pub(super) struct Interrupts {
     /// Main groups whose interrupt has been sent and that have been pending since.
     sent: [bool; MAIN_GROUPS],
     /// Whether anything changed since [`Interrupts::take`] was called.
-    changed: bool,
+    pub changed: bool,
 }
 
 impl Default for Interrupts {
@@ -152,32 +152,29 @@ impl Interrupts {
         }
     }
 
-    /// The main groups that have become pending since the last call: each sends one interrupt.
+    /// Appends the main groups that have become pending since the last call: each sends one interrupt.
     /// Auto-mask and auto-clear act on it.
-    pub fn take(&mut self) -> impl Iterator<Item = u8> {
-        let mut fired = [false; MAIN_GROUPS];
-        if std::mem::take(&mut self.changed) {
-            self.fire(&mut fired);
+    pub fn take(&mut self, fired: &mut Vec<u8>) {
+        if !std::mem::take(&mut self.changed) {
+            return;
         }
-        (0..MAIN_GROUPS as u8).filter(move |n| fired[usize::from(*n)])
-    }
-
-    fn fire(&mut self, fired: &mut [bool; MAIN_GROUPS]) {
         self.sum_up();
-        for (n, group) in self.main.iter_mut().enumerate() {
+        for (n, group) in (0..).zip(&mut self.main) {
+            let sent = &mut self.sent[usize::from(n)];
             let pending = group.pending();
-            fired[n] = pending != 0 && !self.sent[n];
-            self.sent[n] = pending != 0;
-            if !fired[n] {
+            let fires = pending != 0 && !*sent;
+            *sent = pending != 0;
+            if !fires {
                 continue;
             }
+            fired.push(n);
             if group.control & AUTO_MASK != 0 {
                 group.mask |= pending;
             }
             if group.control & AUTO_CLEAR != 0 {
                 group.cause &= !pending;
             }
-            self.sent[n] = group.pending() != 0;
+            *sent = group.pending() != 0;
         }
     }
 }

@@ -6,13 +6,16 @@
 //! outstanding write, so written bytes must still occupy it.
 
 /// Bytes a lane can hold: the largest data FIFO a register can ask for (4095 beats), as a power of
-/// two. Untouched pages cost nothing.
+/// two.
 const CAPACITY: usize = 128 << 10;
+/// Bytes a lane has room for at first: it grows with what is under way, which most often is little, so
+/// that the bytes stay in the first cache.
+const LEAST: usize = 8 << 10;
 
 /// One queue's part of the data FIFO.
 #[derive(Default)]
 pub struct Lane {
-    /// Ring buffer of [`CAPACITY`] bytes, allocated on first use.
+    /// Ring buffer: a power of two, up to [`CAPACITY`] bytes.
     bytes: Box<[u8]>,
     /// End of what has been reserved for issued reads.
     reserved: u64,
@@ -31,12 +34,25 @@ impl Lane {
         if end - self.freed > CAPACITY as u64 {
             return None;
         }
-        if self.bytes.is_empty() {
-            self.bytes = vec![0; CAPACITY].into_boxed_slice();
+        if end - self.freed > self.bytes.len() as u64 {
+            self.grow((end - self.freed) as usize);
         }
         let start = self.reserved;
         self.reserved = end;
         Some(start)
+    }
+
+    /// Makes room for `len` bytes, at most [`CAPACITY`].
+    #[cold]
+    fn grow(&mut self, len: usize) {
+        let held = (self.reserved - self.freed) as u32;
+        let (first, rest) = self.pieces(self.freed, held);
+        let held_bytes = [first, rest].concat();
+        self.bytes = vec![0; len.next_power_of_two().max(LEAST)].into_boxed_slice();
+        let (first, rest) = self.pieces_mut(self.freed, held);
+        let (a, b) = held_bytes.split_at(first.len());
+        first.copy_from_slice(a);
+        rest.copy_from_slice(b);
     }
 
     /// The next `len` bytes of the stream have arrived.
@@ -63,24 +79,26 @@ impl Lane {
 
     /// The `len` bytes at a stream offset; two pieces where they wrap around.
     pub fn pieces(&self, offset: u64, len: u32) -> (&[u8], &[u8]) {
-        let (start, first) = split(offset, len);
+        let (start, first) = self.split(offset, len);
         let rest = len as usize - first;
         (&self.bytes[start..start + first], &self.bytes[..rest])
     }
 
     /// As [`Lane::pieces`], to fill.
     pub fn pieces_mut(&mut self, offset: u64, len: u32) -> (&mut [u8], &mut [u8]) {
-        let (start, first) = split(offset, len);
+        let (start, first) = self.split(offset, len);
         let rest = len as usize - first;
         let (low, high) = self.bytes.split_at_mut(start);
         (&mut high[..first], &mut low[..rest])
     }
-}
 
-/// Where a run starts in the ring buffer and how many of its bytes lie before the wrap.
-fn split(offset: u64, len: u32) -> (usize, usize) {
-    let start = (offset % CAPACITY as u64) as usize;
-    (start, (len as usize).min(CAPACITY - start))
+    /// Where a run starts in the ring buffer and how many of its bytes lie before the wrap.
+    #[inline]
+    fn split(&self, offset: u64, len: u32) -> (usize, usize) {
+        let size = self.bytes.len();
+        let start = offset as usize & size.wrapping_sub(1);
+        (start, (len as usize).min(size - start))
+    }
 }
 
 #[cfg(test)]

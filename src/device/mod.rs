@@ -4,7 +4,8 @@
 //! Read the files in the order of a packet's life: a doorbell moves a `ring`'s tail, `prefetch`
 //! brings its descriptors in, `read` schedules a packet and reads its sources into the queue's
 //! `lane`, `write` empties the lane into the destinations, `completion` retires what has been
-//! acknowledged. `engine` holds the stations together and wakes them, over the `queue`s; `control` is where
+//! acknowledged. `engine` holds the stations together and wakes them, over the `queue`s; its `agenda` has
+//! what is to happen to it; `control` is where
 //! registers are read and written, `reload` what follows from their values; `fabric` says when an
 //! access takes effect.
 //!
@@ -12,6 +13,7 @@
 //! abort, and counters.
 
 mod activity;
+mod agenda;
 mod arbiter;
 mod completion;
 mod completion_ring;

@@ -70,8 +70,7 @@ impl Engine {
         let times = ctx.fabric.post(ctx.now, route, 1);
         queue.visible_until = queue.visible_until.max(times.done);
         queue.on_the_way.push_back((at, notification));
-        let event = (queue.visible_until, EngineEvent::Notification);
-        ctx.out.events.push(event);
+        (self.agenda).push(queue.visible_until, EngineEvent::Notification);
         self.completions_in_flight += 1;
     }
 
@@ -81,10 +80,11 @@ impl Engine {
             return;
         };
         self.completions_in_flight -= 1;
+        ctx.out.progress = true;
         match ctx.memory.write(at, &notification.to_bytes()) {
             Ok(effects) => {
                 self.counters.notifications += 1;
-                ctx.out.effects.push(effects);
+                ctx.out.wrote(effects);
             }
             Err(_) => {
                 let bit = ErrorBit::M2s(M2sError::CompResponse);

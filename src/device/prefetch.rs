@@ -20,7 +20,6 @@ use crate::units::Addr;
 const MAX_BURST: usize = 64;
 
 /// The prefetch arbiter of one half.
-#[derive(Default)]
 pub(super) struct Prefetcher {
     /// Descriptors ever fetched.
     pub fetched: u64,
@@ -34,9 +33,31 @@ pub(super) struct Prefetcher {
     last: usize,
     /// First cycle at which the next burst can be asked for.
     next_cycle: u64,
+    /// No queue has anything to fetch and room for it, as long as so many descriptors are held and no register
+    /// is written.
+    nothing_at: usize,
+}
+
+impl Default for Prefetcher {
+    fn default() -> Prefetcher {
+        Prefetcher {
+            fetched: 0,
+            held: 0,
+            in_flight: 0,
+            fetchable: QueueSet::default(),
+            last: 0,
+            next_cycle: 0,
+            nothing_at: usize::MAX,
+        }
+    }
 }
 
 impl Prefetcher {
+    /// A register was written: there may be something to fetch.
+    pub fn look_again(&mut self) {
+        self.nothing_at = usize::MAX;
+    }
+
     /// Whether bursts are on their way.
     pub fn is_fetching(&self) -> bool {
         self.in_flight > 0
@@ -44,7 +65,7 @@ impl Prefetcher {
 }
 
 impl Engine {
-    /// Asks for at most one burst of descriptors.
+    /// Asks for at most one burst of descriptors; some queue has some to fetch.
     pub(super) fn issue_fetch(
         &mut self,
         direction: Direction,
@@ -52,10 +73,12 @@ impl Engine {
         needs: &mut Needs,
         ctx: &mut Ctx,
     ) {
-        if self.states[direction as usize] != UdmaState::Normal {
+        let prefetcher = &self.prefetchers[direction as usize];
+        if prefetcher.held == prefetcher.nothing_at
+            || self.states[direction as usize] != UdmaState::Normal
+        {
             return;
         }
-        let prefetcher = &self.prefetchers[direction as usize];
         if self.limits.prefetch_stopped[direction as usize] {
             return;
         }
@@ -63,6 +86,8 @@ impl Engine {
             return;
         }
         let Some((q, count)) = self.next_fetch(direction) else {
+            let prefetcher = &mut self.prefetchers[direction as usize];
+            prefetcher.nothing_at = prefetcher.held;
             return;
         };
         if cycle < prefetcher.next_cycle {
@@ -88,7 +113,9 @@ impl Engine {
             queue: q as u8,
             fetch,
         };
-        self.send((access, Way::Read), ctx.now, (route, len), ctx);
+        if let Some(times) = self.send((access, Way::Read), ctx.now, (route, len), ctx) {
+            self.fetch_timed(direction, q as u8, fetch, times);
+        }
         let prefetcher = &mut self.prefetchers[direction as usize];
         prefetcher.held += count as usize;
         prefetcher.in_flight += 1;
@@ -101,14 +128,7 @@ impl Engine {
     }
 
     /// It is known when a fetch is sampled. Bursts of one ring arrive in order: AXI reads of one id do.
-    pub(super) fn fetch_timed(
-        &mut self,
-        direction: Direction,
-        q: u8,
-        fetch: u64,
-        times: Times,
-        ctx: &mut Ctx,
-    ) {
+    pub(super) fn fetch_timed(&mut self, direction: Direction, q: u8, fetch: u64, times: Times) {
         let ring = &mut self.queues[usize::from(q)].rings[direction as usize];
         ring.fetch_timed(fetch, times);
         while let Some(at) = ring.next_fetch_sampled() {
@@ -116,7 +136,7 @@ impl Engine {
                 direction,
                 queue: q,
             };
-            ctx.out.events.push((at, event));
+            self.agenda.push(at, event);
         }
     }
 

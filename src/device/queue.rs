@@ -181,12 +181,11 @@ pub(super) struct Limits {
 }
 
 /// What the stations wait for at the end of a wake-up.
-#[derive(Default)]
 pub(super) struct Needs {
-    /// A cycle at which one of them can act.
-    pub cycle: Option<u64>,
-    /// An instant at which something fetched arrives.
-    pub at: Option<Instant>,
+    /// The cycle at which one of them can act; `u64::MAX` if that is not known.
+    pub cycle: u64,
+    /// When something fetched arrives; never, if none of them waits for it.
+    pub at: Instant,
     /// The oldest read's data.
     pub read: bool,
     /// The oldest write's acknowledge of some queue.
@@ -195,9 +194,21 @@ pub(super) struct Needs {
     pub stations: [Option<StationState>; 2],
 }
 
+impl Default for Needs {
+    fn default() -> Needs {
+        Needs {
+            cycle: u64::MAX,
+            at: Instant::NEVER,
+            read: false,
+            ack: false,
+            stations: [None; 2],
+        }
+    }
+}
+
 impl Needs {
     pub fn cycle(&mut self, cycle: u64) {
-        self.cycle = Some(self.cycle.map_or(cycle, |other| other.min(cycle)));
+        self.cycle = self.cycle.min(cycle);
     }
 
     /// A station is at this, unless it is at something that comes later in the list of states.
@@ -207,6 +218,6 @@ impl Needs {
     }
 
     pub fn at(&mut self, at: Instant) {
-        self.at = Some(self.at.map_or(at, |other| other.min(at)));
+        self.at = self.at.min(at);
     }
 }

@@ -40,25 +40,27 @@ impl QueueSet {
 
     /// Its queues in round-robin order: those above `last` first, `last` itself at the end.
     pub fn after(self, last: usize) -> impl Iterator<Item = usize> {
-        let low = self.0 & ((2u64 << last) - 1) as u32;
-        bits(self.0 & !low, low)
+        let first = last as u32 + 1;
+        let turned = bits(self.0.rotate_right(first));
+        turned.map(move |place| (place + first as usize) % u32::BITS as usize)
     }
 
     /// Its queues in ascending order.
     pub fn iter(self) -> impl Iterator<Item = usize> {
-        bits(self.0, 0)
+        bits(self.0)
     }
 }
 
-/// The bits of one set, then those of another.
-fn bits(mut set: u32, mut then: u32) -> impl Iterator<Item = usize> {
+/// The numbers of the bits that are set, lowest first.
+#[inline]
+fn bits(mut set: u32) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         if set == 0 {
-            set = std::mem::take(&mut then);
+            return None;
         }
         let lowest = set.trailing_zeros() as usize;
-        set &= set.wrapping_sub(1);
-        (lowest < 32).then_some(lowest)
+        set &= set - 1;
+        Some(lowest)
     })
 }
 

@@ -17,7 +17,7 @@ use crate::arch::EngineId;
 use crate::arch::regs::{Direction, M2sError, UdmaState};
 use crate::desc::{Descriptor, TxDesc};
 use crate::dram::Kind as Way;
-use crate::memory::{AccessReason, Nearby, PhysicalMemory, Place, Target};
+use crate::memory::{AccessError, AccessReason, Nearby, PhysicalMemory, Target};
 use crate::sim::Instant;
 use crate::units::Addr;
 use std::collections::VecDeque;
@@ -44,7 +44,6 @@ struct ReadBurst {
     queue: u8,
     at: Addr,
     len: u32,
-    place: Result<Place, AccessReason>,
     data: ReadData,
     /// Its descriptor and that one's slot in the ring.
     desc: Descriptor,
@@ -82,7 +81,7 @@ pub(super) struct Reader {
     first_burst: u64,
     /// Bytes of the data FIFO in use, all queues.
     pub fifo_used: u64,
-    /// Where the last burst went.
+    /// Where the last burst fell.
     near: Nearby,
 }
 
@@ -156,24 +155,27 @@ impl Engine {
         let near = &mut self.reader.near;
         let route = ctx.fabric.route_near(ctx.memory, at, u64::from(len), near);
         let burst = self.reader.first_burst + self.reader.bursts.len() as u64;
+        let (slot, desc) = (source.slot, source.desc);
+        let access = InFlight::Read { burst };
+        let times = self.send((access, Way::Read), ctx.now, (route, len), ctx);
+        if let Some(times) = times {
+            self.agenda.push(times.done, EngineEvent::Read { burst });
+        }
         self.reader.bursts.push_back(ReadBurst {
             queue: q as u8,
             at,
             len,
-            place: route.place(),
             data,
-            slot: self.reader.sources[0].slot,
-            desc: self.reader.sources[0].desc,
+            slot,
+            desc,
             issued: ctx.now,
             channel: route.channel() as u32,
-            times: Times::default(),
+            times: times.unwrap_or_default(),
             issued_at: cycle,
             ready_at: None,
         });
-        let access = InFlight::Read { burst };
-        self.send((access, Way::Read), ctx.now, (route, len), ctx);
         self.reader.offset += len;
-        self.reader.next_cycle = cycle + self.reader.pace.cycles(beats, route.place());
+        self.reader.next_cycle = cycle + self.reader.pace.cycles(beats, route.is_state_buffer());
         if self.reader.offset == len {
             self.reader.source_began = cycle;
         }
@@ -192,13 +194,11 @@ impl Engine {
     }
 
     /// It is known when a read burst is sampled.
-    pub(super) fn read_timed(&mut self, burst: u64, times: Times, ctx: &mut Ctx) {
+    pub(super) fn read_timed(&mut self, burst: u64, times: Times) {
         let index = burst.checked_sub(self.reader.first_burst);
         if let Some(read) = index.and_then(|index| self.reader.bursts.get_mut(index as usize)) {
             read.times = times;
-            ctx.out
-                .events
-                .push((times.done, EngineEvent::Read { burst }));
+            self.agenda.push(times.done, EngineEvent::Read { burst });
         }
     }
 
@@ -430,34 +430,28 @@ impl Engine {
     /// that is what the burst reads.
     pub(super) fn sample_read(&mut self, burst: u64, ctx: &mut Ctx) -> Option<RegisterRead> {
         let index = burst.checked_sub(self.reader.first_burst)? as usize;
-        let queue = self.reader.bursts.get(index)?.queue;
-        let fault = self.strike(Site::Read, queue, ctx.now);
         let read = self.reader.bursts.get_mut(index)?;
-        let (at, len) = (read.at, read.len);
-        let (first, rest) = read
-            .data
-            .room(&mut self.queues[usize::from(read.queue)], len);
-        let place = read.place;
-        let bytes = place.and_then(|place| read_pieces(ctx.memory, place, first, rest));
+        let (at, len, queue) = (read.at, read.len, read.queue);
+        let (first, rest) = read.data.room(&mut self.queues[usize::from(queue)], len);
+        let bytes = read_pieces(ctx.memory, at, &mut self.reader.near, first, rest);
+        let fault = match &mut self.faults {
+            Some(faults) => faults.strike(Site::Read, queue, ctx.now),
+            None => None,
+        };
         match (bytes, fault) {
+            (Ok(()), None) => {}
             (_, Some(FaultKind::LostRead)) => return None,
-            (_, Some(FaultKind::ReadError)) => {
-                self.refuse_read(index, at);
-                self.sampled(index, ctx);
-                return None;
-            }
             (Ok(()), Some(FaultKind::FlipData { bit })) => {
                 let (byte, bit) = (bit / 8 % len, bit % 8);
                 if let Some(byte) = first.iter_mut().chain(rest).nth(byte as usize) {
                     *byte ^= 1 << bit;
                 }
             }
-            _ => {}
-        }
-        match bytes {
-            Ok(()) => {}
-            Err(AccessReason::Registers) => {
-                if let Some((engine, offset)) = register_window(place, len) {
+            (_, Some(FaultKind::ReadError)) => self.refuse_read(index, at),
+            (Err(error), _) => {
+                if error.reason == AccessReason::Registers
+                    && let Some((engine, offset)) = register_window(ctx.memory, at, len)
+                {
                     return Some(RegisterRead {
                         burst,
                         engine,
@@ -466,7 +460,7 @@ impl Engine {
                 }
                 self.refuse_read(index, at);
             }
-            Err(_) => self.refuse_read(index, at),
+            _ => {}
         }
         self.sampled(index, ctx);
         None
@@ -505,7 +499,7 @@ impl Engine {
         let ready_at = ctx.now + read.times.response;
         read.ready_at = Some(ready_at);
         self.counters.bytes_read += u64::from(read.len);
-        if index == 0 && self.waits_for_read() {
+        if index == 0 && self.waits_for_read {
             self.wake_by(ready_at, ctx);
         }
     }
@@ -580,16 +574,17 @@ impl ReadData {
 /// Reads one burst into a place that wraps around.
 fn read_pieces(
     memory: &PhysicalMemory,
-    place: Place,
+    at: Addr,
+    near: &mut Nearby,
     first: &mut [u8],
     rest: &mut [u8],
-) -> Result<(), AccessReason> {
+) -> Result<(), AccessError> {
     if rest.is_empty() {
-        return memory.read_at(place, first);
+        return memory.read_near(at, first, near);
     }
     let mut whole = [0; MAX_BURST_BYTES];
     let whole = &mut whole[..first.len() + rest.len()];
-    memory.read_at(place, whole)?;
+    memory.read_near(at, whole, near)?;
     let (a, b) = whole.split_at(first.len());
     first.copy_from_slice(a);
     rest.copy_from_slice(b);
@@ -598,10 +593,11 @@ fn read_pieces(
 
 /// The register that an access of exactly one register falls on.
 pub(super) fn register_window(
-    place: Result<Place, AccessReason>,
+    memory: &PhysicalMemory,
+    at: Addr,
     len: u32,
 ) -> Option<(EngineId, u64)> {
-    let place = place.ok()?;
+    let place = memory.resolve(at, len.into()).ok()?;
     match place.target {
         Target::UdmaRegisters { engine } if len == 4 && place.offset.is_multiple_of(4) => {
             Some((engine, place.offset))

@@ -6,14 +6,12 @@ use super::compute::{self, Fp8, Operation, Plan, Reason, Setup};
 use super::engine::Engine;
 use super::error::ErrorBit;
 use super::queue::{Packet, Queue};
-use super::write::WriteData;
 use crate::arch::regs::M2sError;
 use crate::config::ComputeConfig;
 use crate::desc::{
     Descriptor, RxDesc, TRANSPOSE_FLUSH_OFFSET, TransposeError, TransposeTarget,
     check_transpose_place,
 };
-use crate::memory::{AccessReason, Place, Target};
 use crate::sim::Instant;
 use crate::units::Addr;
 
@@ -74,6 +72,23 @@ impl Packet {
         let computation = self.computation.as_ref();
         computation.is_some_and(|computation| computation.result.is_none())
     }
+
+    /// Bytes of its result that wait to be written; nothing if it is a plain copy.
+    #[inline]
+    pub fn result_left(&self) -> Option<u64> {
+        let computation = self.computation.as_ref()?;
+        let result = computation.result.as_ref().map_or(0, Vec::len);
+        Some(result as u64 - u64::from(computation.taken))
+    }
+
+    /// Takes bytes of its result for a write burst; returns where they are, or nothing if it is a plain copy.
+    #[inline]
+    pub fn take(&mut self, len: u32) -> Option<u32> {
+        let computation = self.computation.as_mut()?;
+        let start = computation.taken;
+        computation.taken += len;
+        Some(start)
+    }
 }
 
 impl Queue {
@@ -102,27 +117,8 @@ impl Queue {
 
     /// Bytes that wait to be written by the packet whose turn it is.
     pub fn available(&self) -> u64 {
-        let packet = self.packets.get(self.written);
-        match packet.and_then(|packet| packet.computation.as_ref()) {
-            None => self.lane.available(),
-            Some(computation) => match &computation.result {
-                None => 0,
-                Some(result) => result.len() as u64 - u64::from(computation.taken),
-            },
-        }
-    }
-
-    /// Takes available bytes of the packet being written for a write burst.
-    pub fn take(&mut self, len: u32) -> WriteData {
-        let packet = self.packets.get_mut(self.written);
-        match packet.and_then(|packet| packet.computation.as_mut()) {
-            None => WriteData::Lane(self.lane.take(len)),
-            Some(computation) => {
-                let start = computation.taken;
-                computation.taken += len;
-                WriteData::Result(start)
-            }
-        }
+        let result = self.packets.get(self.written).and_then(Packet::result_left);
+        result.unwrap_or(self.lane.available())
     }
 }
 
@@ -182,11 +178,11 @@ impl Pace {
         }
     }
 
-    /// Cycles that a burst of so many beats from `place` keeps the read path.
-    pub fn cycles(&mut self, beats: u32, place: Result<Place, AccessReason>) -> u64 {
-        let percent = match place.map(|place| place.target) {
-            Ok(Target::StateBuffer { .. }) => self.state_buffer,
-            _ => self.percent,
+    /// Cycles that a burst of so many beats keeps the read path.
+    pub fn cycles(&mut self, beats: u32, from_state_buffer: bool) -> u64 {
+        let percent = match from_state_buffer {
+            true => self.state_buffer,
+            false => self.percent,
         };
         if percent == COPY_PERCENT {
             return beats.into();

@@ -6,7 +6,7 @@
 use super::activity::{Access, Activity, Station, StationState};
 use super::engine::{Ctx, Engine, EngineEvent, RegisterWrite};
 use super::error::ErrorBit;
-use super::fabric::{InFlight, MAX_BURST_BYTES, Times};
+use super::fabric::{InFlight, MAX_BURST_BYTES, Route, Times};
 use super::faults::{FaultKind, Site};
 use super::queue::{Needs, Queue};
 use super::read::register_window;
@@ -16,7 +16,7 @@ use crate::arch::regs::{Direction, M2sError, S2mError, UdmaState};
 use crate::config::SowScope;
 use crate::desc::{Descriptor, EmbeddedSemaphore, RxDesc};
 use crate::dram::Kind as Way;
-use crate::memory::{AccessReason, Effects, Nearby, PhysicalMemory, Place};
+use crate::memory::{AccessError, Effects, Nearby, PhysicalMemory};
 use crate::sim::{Duration, Instant};
 use crate::units::{Addr, Cycles};
 
@@ -51,8 +51,8 @@ pub(super) enum WriteData {
 /// A write burst that is not yet acknowledged.
 pub(super) struct WriteBurst {
     at: Addr,
-    /// Where the bytes go; nowhere for a transpose flush.
-    place: Option<Result<Place, AccessReason>>,
+    /// It is of a transpose flush: the bytes go nowhere.
+    flush: bool,
     pub len: u32,
     pub data: WriteData,
     /// Its Rx descriptor and that one's slot in the ring.
@@ -82,7 +82,7 @@ pub(super) struct Writer {
     next_cycle: u64,
     /// Bursts not yet acknowledged, all queues.
     pub outstanding: usize,
-    /// Where the last burst went.
+    /// Where the last burst fell.
     near: Nearby,
 }
 
@@ -102,6 +102,21 @@ impl WriteBurst {
                 answered,
             },
         }
+    }
+}
+
+impl Queue {
+    /// Times of a write. Those of one queue to the same bytes become visible in issue order (A3): those to one
+    /// channel do.
+    #[inline]
+    fn in_order(&mut self, channel: usize, mut times: Times, ctx: &Ctx) -> Times {
+        if self.visible_floor.is_empty() {
+            self.visible_floor = vec![Instant::START; ctx.fabric.channels()];
+        }
+        let floor = &mut self.visible_floor[channel];
+        times.done = times.done.max(*floor);
+        *floor = times.done;
+        times
     }
 }
 
@@ -148,21 +163,25 @@ impl Engine {
         now: Instant,
     ) -> Option<u32> {
         let queue = &mut self.queues[q];
-        // A packet that was dropped has nothing to write.
-        while (queue.packets.get(queue.written))
-            .is_some_and(|packet| packet.to_write == 0 && !packet.update_due && !packet.computing())
-        {
+        let packet = loop {
+            let packet = queue.packets.get(queue.written)?;
+            if packet.to_write > 0 || packet.update_due || packet.computing() {
+                break packet;
+            }
+            // One that was dropped has nothing to write.
             queue.written += 1;
-        }
-        if queue.written == queue.packets.len() || !queue.stream_on[Direction::S2m as usize] {
+        };
+        if !queue.stream_on[Direction::S2m as usize] {
             return None;
         }
-        if queue.packets[queue.written].to_write == 0 {
+        let to_write = packet.to_write;
+        if to_write == 0 {
             // It has nothing to write but is not done: its sources are still to come.
             needs.read = true;
             needs.station(Station::Write, StationState::Data);
             return None;
         }
+        let available = packet.result_left().unwrap_or(queue.lane.available());
         if self.queues[q].rx.is_none() && !self.take_rx(q, needs, now) {
             needs.station(Station::Write, StationState::Descriptor);
             self.starve(q, cycle, needs);
@@ -171,11 +190,10 @@ impl Engine {
         self.queues[q].starved = None;
         let queue = &self.queues[q];
         let rx = queue.rx.as_ref()?;
-        let to_write = queue.packets[queue.written].to_write;
         let most = rx.left.min(to_write);
         let most = rx.row.map_or(most, |(_, left)| most.min(left));
         let len = self.burst_len(Direction::S2m, rx.at, most);
-        if queue.available() < u64::from(len) {
+        if available < u64::from(len) {
             needs.read = true;
             needs.station(Station::Write, StationState::Data);
             return None;
@@ -321,7 +339,6 @@ impl Engine {
 
     fn issue_burst(&mut self, q: usize, len: u32, cycle: u64, ctx: &mut Ctx) {
         let queue = &mut self.queues[q];
-        let burst = queue.next_write();
         let Some(rx) = queue.rx.as_mut() else { return };
         let at = rx.at;
         let (desc, slot) = (rx.desc, rx.slot);
@@ -346,41 +363,37 @@ impl Engine {
         let left_engine = ctx.clock.edge(Cycles(cycle + u64::from(beats)));
         let near = &mut self.writer.near;
         let route = ctx.fabric.route_near(ctx.memory, at, u64::from(len), near);
-        let data = queue.take(len);
-        let packet_number = queue.completed + queue.written as u64;
+        let times = self.send_write(q, left_engine, (route, len), ctx);
+        let queue = &mut self.queues[q];
+        let packet = &mut queue.packets[queue.written];
+        let data = match packet.take(len) {
+            None => WriteData::Lane(queue.lane.take(len)),
+            Some(offset) => WriteData::Result(offset),
+        };
         queue.writes.push_back(WriteBurst {
             at,
-            place: (!flush).then_some(route.place()),
+            flush,
             len,
             data,
             desc,
             slot,
-            packet: packet_number,
+            packet: queue.completed + queue.written as u64,
             issued: left_engine,
             channel: route.channel() as u32,
-            times: Times::default(),
+            times,
             issued_at: cycle,
             acknowledged_at: None,
         });
         self.writer.outstanding += 1;
         self.writer.next_cycle = cycle + u64::from(beats);
-        let packet = &mut queue.packets[queue.written];
         packet.invisible += 1;
         packet.to_write -= len;
-        if (packet.to_write == 0 || left == 0) && queue.completions[1].is_on() {
-            packet.rx_written.push(written);
-        }
-        let filled = packet.to_write == 0 || left == 0;
-        let access = InFlight::Write {
-            queue: q as u8,
-            burst,
-        };
-        self.send((access, Way::Write), left_engine, (route, len), ctx);
-        if !filled {
+        if packet.to_write > 0 && left > 0 {
             return;
         }
-        let queue = &mut self.queues[q];
-        let packet = &mut queue.packets[queue.written];
+        if queue.completions[1].is_on() {
+            packet.rx_written.push(written);
+        }
         if packet.to_write == 0 {
             self.counters.rx_bytes_unused += u64::from(left);
         }
@@ -419,22 +432,23 @@ impl Engine {
 
     /// Issues the embedded semaphore update of the Rx descriptor filled last.
     fn issue_update(&mut self, q: usize, cell: Addr, cycle: u64, ctx: &mut Ctx) {
-        let queue = &mut self.queues[q];
-        queue.update = None;
-        let burst = queue.next_write();
         let left_engine = ctx.clock.edge(Cycles(cycle + 1));
         let route = ctx.fabric.route(ctx.memory, cell, EventBlock::CELL_BYTES);
+        let len = EventBlock::CELL_BYTES as u32;
+        let times = self.send_write(q, left_engine, (route, len), ctx);
+        let queue = &mut self.queues[q];
+        queue.update = None;
         queue.writes.push_back(WriteBurst {
             at: cell,
-            place: Some(route.place()),
-            len: EventBlock::CELL_BYTES as u32,
+            flush: false,
+            len,
             data: WriteData::Increment,
             desc: Descriptor::default(),
             slot: 0,
             packet: queue.completed + queue.written as u64,
             issued: left_engine,
             channel: route.channel() as u32,
-            times: Times::default(),
+            times,
             issued_at: cycle,
             acknowledged_at: None,
         });
@@ -444,32 +458,43 @@ impl Engine {
         self.writer.outstanding += 1;
         self.writer.next_cycle = cycle + 1;
         self.counters.embedded_updates += 1;
-        let access = InFlight::Write {
-            queue: q as u8,
-            burst,
-        };
-        let len = EventBlock::CELL_BYTES as u32;
-        self.send((access, Way::Write), left_engine, (route, len), ctx);
         self.packet_written(q);
     }
 
-    /// It is known when a write burst becomes visible. Writes of one queue to the same bytes become visible in
-    /// issue order (A3): those to one channel do.
-    pub(super) fn write_timed(&mut self, q: u8, burst: u64, mut times: Times, ctx: &mut Ctx) {
+    /// Sends the next write burst of a queue on its way. Returns its times if they are known now.
+    #[inline(always)]
+    fn send_write(
+        &mut self,
+        q: usize,
+        issued: Instant,
+        (route, len): (Route, u32),
+        ctx: &mut Ctx,
+    ) -> Times {
+        let burst = self.queues[q].next_write();
+        let queue = q as u8;
+        let access = InFlight::Write { queue, burst };
+        let Some(times) = self.send((access, Way::Write), issued, (route, len), ctx) else {
+            return Times::default();
+        };
+        let times = self.queues[q].in_order(route.channel(), times, ctx);
+        self.agenda
+            .push(times.done, EngineEvent::Write { queue, burst });
+        times
+    }
+
+    /// It is known when a write burst becomes visible.
+    pub(super) fn write_timed(&mut self, q: u8, burst: u64, times: Times, ctx: &mut Ctx) {
         let queue = &mut self.queues[usize::from(q)];
-        let index = burst.checked_sub(queue.first_write);
-        let Some(write) = index.and_then(|index| queue.writes.get_mut(index as usize)) else {
+        let Some(index) = burst.checked_sub(queue.first_write) else {
             return;
         };
-        if queue.visible_floor.is_empty() {
-            queue.visible_floor = vec![Instant::START; ctx.fabric.channels()];
-        }
-        let floor = &mut queue.visible_floor[write.channel as usize];
-        times.done = times.done.max(*floor);
-        *floor = times.done;
-        write.times = times;
+        let Some(write) = queue.writes.get(index as usize) else {
+            return;
+        };
+        let times = queue.in_order(write.channel as usize, times, ctx);
+        queue.writes[index as usize].times = times;
         let event = EngineEvent::Write { queue: q, burst };
-        ctx.out.events.push((times.done, event));
+        self.agenda.push(times.done, event);
     }
 
     /// A write burst reaches its target: the bytes are visible from now on.
@@ -491,7 +516,7 @@ impl Engine {
             write.acknowledged_at = Some(acknowledged_at);
         }
         let (at, len, slot, desc) = (write.at, write.len, write.slot, write.desc);
-        let (data, place, packet) = (write.data, write.place, write.packet);
+        let (data, flush, packet) = (write.data, write.flush, write.packet);
         let one = 1u32.to_le_bytes();
         let (first, rest) = match data {
             WriteData::Lane(offset) => queue.lane.pieces(offset, len),
@@ -505,19 +530,18 @@ impl Engine {
                 self.acknowledge_due(q, index as usize, acknowledged_at, ctx);
                 return;
             }
-            _ => place.map_or(Ok(Effects::None), |place| {
-                write_pieces(ctx.memory, place?, first, rest)
-            }),
+            _ if flush => Ok(Effects::None),
+            _ => write_pieces(ctx.memory, at, &mut self.writer.near, first, rest),
         };
         match written {
-            Ok(Effects::None) => {}
-            Ok(effects) => ctx.out.effects.push(effects),
-            Err(_) => match place.and_then(|place| register_window(place, len)) {
+            Ok(effects) => ctx.out.wrote(effects),
+            Err(_) => match register_window(ctx.memory, at, len) {
                 Some((engine, offset)) => {
                     let mut value = [0; 4];
                     for (to, byte) in value.iter_mut().zip(first.iter().chain(rest)) {
                         *to = *byte;
                     }
+                    ctx.out.progress = true;
                     ctx.out.register_writes.push(RegisterWrite {
                         engine,
                         offset,
@@ -551,7 +575,7 @@ impl Engine {
         if completes {
             self.wake_by(due, ctx);
         }
-        if index == 0 && self.waits_for_ack() {
+        if index == 0 && self.waits_for_ack {
             self.wake_by(at, ctx);
         }
     }
@@ -560,17 +584,18 @@ impl Engine {
 /// Writes one burst from a place that wraps around.
 fn write_pieces(
     memory: &mut PhysicalMemory,
-    place: Place,
+    at: Addr,
+    near: &mut Nearby,
     first: &[u8],
     rest: &[u8],
-) -> Result<Effects, AccessReason> {
+) -> Result<Effects, AccessError> {
     if rest.is_empty() {
-        return memory.write_at(place, first);
+        return memory.write_near(at, first, near);
     }
     let mut whole = [0; MAX_BURST_BYTES];
     let whole = &mut whole[..first.len() + rest.len()];
     let (a, b) = whole.split_at_mut(first.len());
     a.copy_from_slice(first);
     b.copy_from_slice(rest);
-    memory.write_at(place, whole)
+    memory.write_near(at, whole, near)
 }

@@ -5,6 +5,8 @@
 
 use super::command::{Command, Op};
 use super::config::{DramConfig, MAX_BANKS, Timing};
+use super::mapping::Run;
+use std::sync::Arc;
 
 const BANKS: usize = MAX_BANKS as usize;
 /// The window of nFAW holds this many activates.
@@ -30,50 +32,128 @@ impl Kind {
     }
 }
 
-/// State of all banks of a pseudo-channel.
+/// State of all banks of a pseudo-channel. What one command looks at lies side by side: with hundreds of
+/// pseudo-channels it comes from the second cache.
 #[derive(Clone, Debug)]
 pub(super) struct Banks {
+    rules: Arc<Rules>,
+    /// Banks with an open row, a bit each.
+    open: u64,
+    /// First legal cycle of any column command, by kind: nCCDS, nWTRS, nRTW; of any activate: nRRDS, nFAW.
+    column: [u64; 2],
+    act: u64,
+    /// The last activates, a ring; each as the first cycle outside of its window.
+    windows: [u64; FOUR],
+    window: usize,
+    groups: [Group; BANKS],
+    banks: [Bank; BANKS],
+}
+
+/// What holds for all pseudo-channels of a memory: one copy for all of them, which stays in the first cache.
+#[derive(Debug)]
+pub struct Rules {
     timing: Timing,
     /// Bank groups are consecutive banks.
     group_shift: u32,
     all: u64,
-    /// Banks with an open row, a bit each.
-    open: u64,
-    rows: [u32; BANKS],
-    /// First legal cycle, by bank: of an activate (closed) or precharge (open).
-    act: [u64; BANKS],
-    precharge: [u64; BANKS],
-    /// First legal cycle of a column command, by kind and bank: nRCD.
-    column: [[u64; BANKS]; 2],
-    /// The same by bank group: nCCDL, nWTRL; nRRDL.
-    group_column: [[u64; BANKS]; 2],
-    group_act: [u64; BANKS],
-    /// The same of the pseudo-channel: nCCDS, nWTRS, nRTW; nRRDS, nFAW.
-    channel_column: [u64; 2],
-    channel_act: u64,
-    /// The last activates, a ring; each as the first cycle outside of its window.
-    windows: [u64; FOUR],
-    window: usize,
+    distances: [Distances; 2],
+    /// For [`Banks::at_most`]: a first access, and each.
+    at_most: (u64, u64),
+}
+
+impl Rules {
+    pub fn new(config: &DramConfig) -> Rules {
+        let t = &config.timing;
+        let rows = t.act_to_act.max(t.precharge + t.act_to_precharge) + t.four_acts;
+        let recovery = t.write_latency + t.burst + t.write_recovery.max(t.write_to_read_long);
+        let first = rows + recovery + t.act_to_read.max(t.act_to_write);
+        Rules {
+            timing: t.clone(),
+            group_shift: config.device.banks.trailing_zeros(),
+            all: u64::MAX >> (u64::BITS - config.device.all_banks()),
+            distances: [Kind::Read, Kind::Write].map(|kind| Distances::new(kind, t)),
+            at_most: (first.into(), t.column_long.max(t.act_long).into()),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Bank {
+    /// First legal cycle of an activate (closed) or precharge (open).
+    act: u64,
+    precharge: u64,
+    /// First legal cycle of a column command, by kind: nRCD.
+    column: [u64; 2],
+    /// The row that is open, or was last.
+    row: u32,
+}
+
+/// First legal cycles in a bank group.
+#[derive(Clone, Copy, Debug, Default)]
+struct Group {
+    /// Of a column command, by kind: nCCDL, nWTRL.
+    column: [u64; 2],
+    /// Of an activate: nRRDL.
+    act: u64,
+}
+
+/// Cycles from a column command of one kind until others are legal.
+#[derive(Clone, Copy, Debug)]
+struct Distances {
+    /// One of the same kind to another bank group, to the same.
+    short: u64,
+    long: u64,
+    /// One of the other kind to another bank group, to the same.
+    turn_short: u64,
+    turn_long: u64,
+    /// A precharge of the bank.
+    precharge: u64,
+    /// Its data has passed.
+    end: u64,
+}
+
+impl Distances {
+    fn new(kind: Kind, t: &Timing) -> Distances {
+        let cycles = |sum: u32| u64::from(sum);
+        let (latency, turn_short, turn_long, precharge) = match kind {
+            Kind::Read => (
+                t.read_latency,
+                t.read_to_write,
+                t.read_to_write,
+                t.read_to_precharge,
+            ),
+            Kind::Write => {
+                let end = t.write_latency + t.burst;
+                (
+                    t.write_latency,
+                    end + t.write_to_read_short,
+                    end + t.write_to_read_long,
+                    end + t.write_recovery,
+                )
+            }
+        };
+        Distances {
+            short: cycles(t.column_short),
+            long: cycles(t.column_long),
+            turn_short: cycles(turn_short),
+            turn_long: cycles(turn_long),
+            precharge: cycles(precharge),
+            end: cycles(latency + t.burst),
+        }
+    }
 }
 
 impl Banks {
-    pub fn new(config: &DramConfig) -> Banks {
-        let banks = config.device.all_banks();
+    pub fn new(rules: Arc<Rules>) -> Banks {
         Banks {
-            timing: config.timing.clone(),
-            group_shift: config.device.banks.trailing_zeros(),
-            all: u64::MAX >> (u64::BITS - banks),
             open: 0,
-            rows: [0; BANKS],
-            act: [0; BANKS],
-            precharge: [0; BANKS],
-            column: [[0; BANKS]; 2],
-            group_column: [[0; BANKS]; 2],
-            group_act: [0; BANKS],
-            channel_column: [0; 2],
-            channel_act: 0,
+            column: [0; 2],
+            act: 0,
             windows: [0; FOUR],
             window: 0,
+            groups: [Group::default(); BANKS],
+            banks: [Bank::default(); BANKS],
+            rules,
         }
     }
 
@@ -86,93 +166,95 @@ impl Banks {
     /// Whether this row of the bank is open.
     #[inline]
     pub fn is_open(&self, bank: usize, row: u32) -> bool {
-        self.open >> bank & 1 != 0 && self.rows[bank] == row
+        self.open >> bank & 1 != 0 && self.banks[bank].row == row
     }
 
     /// The row that is open, or was last.
     #[inline]
     pub fn row(&self, bank: usize) -> u32 {
-        self.rows[bank]
+        self.banks[bank].row
     }
 
     /// Cycles for which a column command keeps others from the bus.
     #[inline]
     pub fn column_slot(&self) -> u64 {
-        u64::from(self.timing.column_short)
+        u64::from(self.rules.timing.column_short)
     }
 
     #[inline]
-    fn group(&self, bank: usize) -> usize {
-        bank >> self.group_shift
+    fn group(&self, bank: usize) -> &Group {
+        &self.groups[bank >> self.rules.group_shift]
     }
 
     /// Cycles between two activates of a bank: nRC.
     pub fn row_cycle(&self) -> u64 {
-        u64::from(self.timing.act_to_act)
+        u64::from(self.rules.timing.act_to_act)
     }
 
     /// Cycles in which `accesses` column commands of one kind can certainly be sent, rows that have to be changed
     /// first included, on a bus that is free.
+    #[inline]
     pub fn at_most(&self, accesses: u64) -> u64 {
-        let t = &self.timing;
-        let rows = t.act_to_act.max(t.precharge + t.act_to_precharge) + t.four_acts;
-        let recovery = t.write_latency + t.burst + t.write_recovery.max(t.write_to_read_long);
-        let first = rows + recovery + t.act_to_read.max(t.act_to_write);
-        u64::from(first) + accesses * u64::from(t.column_long.max(t.act_long))
+        let (first, each) = self.rules.at_most;
+        first + accesses * each
     }
 
     /// First legal cycle of a column command to any bank.
     #[inline]
     pub fn any_column_from(&self, kind: Kind) -> u64 {
-        self.channel_column[kind as usize]
+        self.column[kind as usize]
     }
 
     /// First legal cycle of a column command to the open row of a bank, as far as bank and bank
     /// group go.
     #[inline]
     pub fn column_from(&self, kind: Kind, bank: usize) -> u64 {
-        let group = self.group_column[kind as usize][self.group(bank)];
-        self.column[kind as usize][bank].max(group)
+        let group = self.group(bank).column[kind as usize];
+        self.banks[bank].column[kind as usize].max(group)
     }
 
     /// First legal cycle of an activate of a closed bank.
     #[inline]
     pub fn act_from(&self, bank: usize) -> u64 {
-        let group = self.group_act[self.group(bank)];
-        self.act[bank].max(group).max(self.channel_act)
+        let group = self.group(bank).act;
+        self.banks[bank].act.max(group).max(self.act)
     }
 
     /// First legal cycle of a precharge of an open bank.
     #[inline]
     pub fn precharge_from(&self, bank: usize) -> u64 {
-        self.precharge[bank]
+        self.banks[bank].precharge
     }
 
     /// Opens a row. `at` is legal.
     pub fn activate(&mut self, at: u64, bank: usize, row: u32) {
         debug_assert!(at >= self.act_from(bank) && self.open >> bank & 1 == 0);
-        let t = &self.timing;
+        let t = &self.rules.timing;
         self.open |= 1 << bank;
-        self.rows[bank] = row;
-        self.act[bank] = at + u64::from(t.act_to_act);
-        self.precharge[bank] = at + u64::from(t.act_to_precharge);
-        self.column[Kind::Read as usize][bank] = at + u64::from(t.act_to_read);
-        self.column[Kind::Write as usize][bank] = at + u64::from(t.act_to_write);
-        let group = self.group(bank);
-        self.group_act[group] = at + u64::from(self.timing.act_long);
-        self.windows[self.window] = at + u64::from(self.timing.four_acts);
+        self.banks[bank] = Bank {
+            act: at + u64::from(t.act_to_act),
+            precharge: at + u64::from(t.act_to_precharge),
+            column: [
+                at + u64::from(t.act_to_read),
+                at + u64::from(t.act_to_write),
+            ],
+            row,
+        };
+        self.groups[bank >> self.rules.group_shift].act = at + u64::from(t.act_long);
+        self.windows[self.window] = at + u64::from(t.four_acts);
         self.window = (self.window + 1) % FOUR;
         // The oldest of the last four must have left the window before a fifth may come.
         let window = self.windows[self.window];
-        self.channel_act = window.max(at + u64::from(self.timing.act_short));
+        self.act = window.max(at + u64::from(t.act_short));
     }
 
     /// Closes the open row. `at` is legal.
     pub fn precharge(&mut self, at: u64, bank: usize) {
-        debug_assert!(at >= self.precharge[bank] && self.open >> bank & 1 != 0);
+        debug_assert!(at >= self.precharge_from(bank) && self.open >> bank & 1 != 0);
         self.open &= !(1 << bank);
-        let from = at + u64::from(self.timing.precharge);
-        self.act[bank] = self.act[bank].max(from);
+        let from = at + u64::from(self.rules.timing.precharge);
+        let bank = &mut self.banks[bank];
+        bank.act = bank.act.max(from);
     }
 
     /// Reads or writes a column of the open row. `at` is legal. Returns the cycle after the last
@@ -180,36 +262,63 @@ impl Banks {
     #[inline]
     pub fn column(&mut self, at: u64, bank: usize, kind: Kind) -> u64 {
         debug_assert!(at >= self.column_from(kind, bank) && at >= self.any_column_from(kind));
-        let t = &self.timing;
-        let group = bank >> self.group_shift;
-        let same = kind as usize;
-        let other = kind.other() as usize;
-        let (short, long) = (
-            at + u64::from(t.column_short),
-            at + u64::from(t.column_long),
-        );
-        let (end, precharge, turn, turn_long);
-        match kind {
-            Kind::Read => {
-                end = at + u64::from(t.read_latency + t.burst);
-                precharge = at + u64::from(t.read_to_precharge);
-                turn = at + u64::from(t.read_to_write);
-                turn_long = turn;
+        self.send_column(at, bank, kind);
+        self.keep_bus(at, kind)
+    }
+
+    /// What a column command does to the bank and its group.
+    #[inline]
+    fn send_column(&mut self, at: u64, bank: usize, kind: Kind) {
+        let distances = &self.rules.distances[kind as usize];
+        let (same, other) = (kind as usize, kind.other() as usize);
+        let group = &mut self.groups[bank >> self.rules.group_shift];
+        let bank = &mut self.banks[bank];
+        group.column[same] = at + distances.long;
+        // A turn of the bus may lie nearer than an earlier one has set it already.
+        group.column[other] = group.column[other].max(at + distances.turn_long);
+        bank.precharge = bank.precharge.max(at + distances.precharge);
+    }
+
+    /// What it does to the bus. Returns the cycle after the last of its data.
+    #[inline]
+    fn keep_bus(&mut self, at: u64, kind: Kind) -> u64 {
+        let distances = &self.rules.distances[kind as usize];
+        let (same, other) = (kind as usize, kind.other() as usize);
+        self.column[same] = at + distances.short;
+        self.column[other] = self.column[other].max(at + distances.turn_short);
+        at + distances.end
+    }
+
+    /// Reads or writes a column of the open row of each of a run's banks, one after the other, each as
+    /// early as it is legal but not before `from`. Returns the cycle of the last command, and that after the
+    /// last of its data. Most often time grows with the banks, not with the accesses.
+    #[inline]
+    pub fn columns(&mut self, from: u64, run: Run, kind: Kind) -> (u64, u64) {
+        let Distances { short, long, .. } = self.rules.distances[kind as usize];
+        let (accesses, cycle) = (run.accesses(), run.cycle());
+        let mut next = self.any_column_from(kind).max(from);
+        let mut at = next;
+        if accesses >= 2 * cycle && accesses & (cycle - 1) == 0 && cycle * short >= long {
+            for bank in run.first_cycle() {
+                at = next.max(self.column_from(kind, bank));
+                next = at + short;
             }
-            Kind::Write => {
-                end = at + u64::from(t.write_latency + t.burst);
-                precharge = end + u64::from(t.write_recovery);
-                turn = end + u64::from(t.write_to_read_short);
-                turn_long = end + u64::from(t.write_to_read_long);
+            // From here on nothing but the bus holds up the next: the last command to its bank group is a cycle
+            // ago. What comes before the last cycle leaves no trace.
+            next += (accesses - 2 * cycle) * short;
+            for bank in run.first_cycle() {
+                at = next;
+                self.send_column(at, bank, kind);
+                next = at + short;
+            }
+        } else {
+            for bank in run.banks() {
+                at = next.max(self.column_from(kind, bank));
+                self.send_column(at, bank, kind);
+                next = at + short;
             }
         }
-        self.channel_column[same] = short;
-        self.group_column[same][group] = long;
-        // A turn of the bus may lie nearer than an earlier one has set it already.
-        self.channel_column[other] = self.channel_column[other].max(turn);
-        self.group_column[other][group] = self.group_column[other][group].max(turn_long);
-        self.precharge[bank] = self.precharge[bank].max(precharge);
-        end
+        (at, self.keep_bus(at, kind))
     }
 
     /// Closes every row and refreshes, from `from` on as early as it is legal; tells each command
@@ -218,27 +327,30 @@ impl Banks {
         let mut at = from;
         if self.open != 0 {
             for bank in bits(self.open) {
-                at = at.max(self.precharge[bank]);
+                at = at.max(self.banks[bank].precharge);
             }
             tell(at, Command::whole(Op::PrechargeAll));
             for bank in bits(self.open) {
                 self.precharge(at, bank);
             }
         }
-        for bank in bits(self.all) {
-            at = at.max(self.act[bank]);
+        for bank in bits(self.rules.all) {
+            at = at.max(self.banks[bank].act);
         }
         tell(at, Command::whole(Op::Refresh));
-        let end = at + u64::from(self.timing.refresh);
-        for bank in bits(self.all) {
-            self.act[bank] = end;
+        let end = at + u64::from(self.rules.timing.refresh);
+        for bank in bits(self.rules.all) {
+            self.banks[bank].act = end;
         }
         end
     }
 
     /// First cycle at which a refresh of closed banks is legal.
     pub fn idle_refresh_from(&self) -> u64 {
-        bits(self.all).map(|bank| self.act[bank]).max().unwrap_or(0)
+        bits(self.rules.all)
+            .map(|bank| self.banks[bank].act)
+            .max()
+            .unwrap_or(0)
     }
 }
 
@@ -262,5 +374,69 @@ impl Iterator for Bits {
         let bit = self.0.trailing_zeros() as usize;
         self.0 &= self.0 - 1;
         Some(bit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What anybody can see of the banks.
+    fn seen(banks: &Banks) -> Vec<u64> {
+        let kinds = [Kind::Read, Kind::Write];
+        let any = kinds.map(|kind| banks.any_column_from(kind));
+        let each = bits(banks.rules.all).flat_map(|bank| {
+            let [read, write] = kinds.map(|kind| banks.column_from(kind, bank));
+            [
+                read,
+                write,
+                banks.act_from(bank),
+                banks.precharge_from(bank),
+            ]
+        });
+        any.into_iter().chain(each).collect()
+    }
+
+    proptest! {
+        /// A run leaves behind what its commands one by one do, whatever came before it.
+        #[test]
+        fn a_run_is_its_commands(
+            settings in prop::sample::select(&[
+                ["mapping.order=row bank column:3 bank_group:1 channel column bank_group", "timing.nCCDL=4"],
+                ["mapping.order=row bank column:3 bank_group:1 channel column bank_group", "timing.nCCDL=7"],
+                ["mapping.order=row bank column:3 channel column bank_group", "timing.nCCDL=4"],
+                ["mapping.order=row bank bank_group column", "timing.nCCDL=4"],
+            ][..]),
+            runs in prop::collection::vec((0u64..32, 0u64..32, any::<bool>(), 0u64..60), 1..20),
+        ) {
+            let config = DramConfig::load("hbm2-pseudo-channel", &settings.map(String::from)).unwrap();
+            let rules = Arc::new(Rules::new(&config));
+            let (mut fast, mut slow) = (Banks::new(rules.clone()), Banks::new(rules.clone()));
+            let mut from = 0;
+            for bank in bits(rules.all) {
+                from = fast.act_from(bank);
+                fast.activate(from, bank, 0);
+                slow.activate(from, bank, 0);
+            }
+            for (a, b, write, gap) in runs {
+                from += gap;
+                let kind = if write { Kind::Write } else { Kind::Read };
+                let (first, last) = (a.min(b), a.max(b));
+                let addr = first * u64::from(config.device.access_bytes);
+                let block = config.mapping.block(addr).unwrap();
+                let Some(run) = config.mapping.run(first, last, block) else {
+                    continue;
+                };
+                let got = fast.columns(from, run, kind);
+                let mut expected = (from, from);
+                for bank in run.banks() {
+                    let at = slow.any_column_from(kind).max(slow.column_from(kind, bank)).max(from);
+                    expected = (at, slow.column(at, bank, kind));
+                }
+                prop_assert_eq!(got, expected);
+                prop_assert_eq!(seen(&fast), seen(&slow));
+            }
+        }
     }
 }

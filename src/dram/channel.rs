@@ -4,12 +4,13 @@
 //! column and the next row command it could send and from when on they are legal, and goes straight
 //! to the earliest of them, of the next arrival, and of the next refresh.
 
-use super::banks::{Banks, Kind, bits};
+use super::banks::{Banks, Kind, Rules, bits};
 use super::command::{Command, Done, Observer, Op};
 use super::config::{Controller, DramConfig, MAX_BANKS};
-use super::mapping::Place;
+use super::mapping::{Place, Run};
 use super::queue::{Change, Entry, Queue};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Cycles from the acceptance of a read until its data, if a queued write has them. Modelled (C).
 const FORWARD_CYCLES: u64 = 1;
@@ -90,41 +91,44 @@ impl Observer for Unobserved {
 /// One pseudo-channel with its controller. Time is in cycles of the memory's clock.
 #[derive(Clone, Debug)]
 pub struct Channel {
-    policy: Controller,
-    interval: u64,
-    banks: Banks,
-    queues: [Queue; 2],
+    /// The next cycle at which something can happen.
+    next: u64,
     arrivals: VecDeque<Arrival>,
     /// The first cycle that has not been run.
     from: u64,
-    sequence: u64,
-    /// The kind that is served.
-    serving: Kind,
+    refresh_at: u64,
+    /// End of the last refresh.
+    refreshed: u64,
     /// Since when the other kind has waited.
     other_since: u64,
+    /// Banks whose row no request has used since it was opened.
+    fresh: u64,
+    /// The kind that is served.
+    serving: Kind,
+    banks: Banks,
+    counts: Counts,
+    policy: Controller,
+    interval: u64,
+    /// Apart: an access at an idle channel does not look at them, and the rest stays close together.
+    queues: Box<[Queue; 2]>,
+    sequence: u64,
     column: Candidate,
     activate: Candidate,
     precharge: Candidate,
-    /// Banks whose row no request has used since it was opened.
-    fresh: u64,
-    refresh_at: u64,
-    /// The next cycle at which something can happen.
-    next: u64,
-    counts: Counts,
 }
 
 impl Channel {
     /// A channel without requests; its first refresh is due after `first_refresh` cycles.
-    pub fn new(config: &DramConfig, first_refresh: u64) -> Channel {
+    pub(super) fn new(config: &DramConfig, rules: Arc<Rules>, first_refresh: u64) -> Channel {
         let interval = u64::from(config.timing.refresh_interval);
         Channel {
             policy: config.controller.clone(),
             interval,
-            banks: Banks::new(config),
-            queues: [
+            banks: Banks::new(rules),
+            queues: Box::new([
                 Queue::new(config.controller.read_queue),
                 Queue::new(config.controller.write_queue),
-            ],
+            ]),
             arrivals: VecDeque::new(),
             from: 0,
             sequence: 0,
@@ -139,6 +143,7 @@ impl Channel {
             } else {
                 first_refresh
             },
+            refreshed: 0,
             next: u64::MAX,
             counts: Counts::default(),
         }
@@ -175,20 +180,16 @@ impl Channel {
         self.arrivals.back().map_or(0, |arrival| arrival.at)
     }
 
-    /// Serves accesses to one row of each of `banks`, which arrive at cycle `at`, one after the other, if
-    /// nobody waits and the bus is free within nRC: with nothing to choose between, the banks alone say when each
-    /// command can be sent (C: somebody who comes while they wait for the bus cannot overtake them). Accesses
-    /// that a refresh would cut in two are served after it (C). Returns the cycle after the last data.
+    /// Serves accesses to one row of each of a run's banks, which arrive at cycle `at`, one after the other, if
+    /// nobody waits and the bus is free within nRC, counted from the end of a refresh under way: with nothing
+    /// to choose between, the banks alone say when each command can be sent (C: somebody who comes while they
+    /// wait for the bus cannot overtake them). Accesses that a refresh would cut in two are served after it (C).
+    /// Returns the cycle after the last data.
     #[inline]
-    pub fn serve_at_once(
-        &mut self,
-        at: u64,
-        row: u32,
-        banks: impl ExactSizeIterator<Item = usize> + Clone,
-        kind: Kind,
-    ) -> Option<u64> {
+    pub(super) fn serve_at_once(&mut self, at: u64, row: u32, run: Run, kind: Kind) -> Option<u64> {
         let idle = self.next == u64::MAX && self.arrivals.is_empty();
-        if !idle || self.banks.any_column_from(kind) > at + self.banks.row_cycle() {
+        let soon = at.max(self.refreshed) + self.banks.row_cycle();
+        if !idle || self.banks.any_column_from(kind) > soon {
             return None;
         }
         let from = at.max(self.from) + 1;
@@ -200,59 +201,66 @@ impl Channel {
             self.counts.turnarounds += 1;
         }
         self.other_since = at;
-        if from + self.banks.at_most(banks.len() as u64) <= self.refresh_at {
-            return Some(self.send_all(from, row, banks, kind).1);
+        if from.max(self.refreshed) + self.banks.at_most(run.accesses()) <= self.refresh_at {
+            return Some(self.send_all(from, row, run, kind).1);
         }
         let before = (self.banks.clone(), self.counts, self.fresh);
-        let (last, end) = self.send_all(from, row, banks.clone(), kind);
+        let (last, end) = self.send_all(from, row, run, kind);
         if last < self.refresh_at {
             return Some(end);
         }
         (self.banks, self.counts, self.fresh) = before;
         let due = self.refresh_at;
         self.refresh(due, &mut Unobserved);
-        Some(self.send_all(due, row, banks, kind).1)
+        Some(self.send_all(due, row, run, kind).1)
     }
 
-    /// Sends the commands for accesses to one row of each of `banks`, none before `from`. Returns the cycle of
-    /// the last command, and that after the last data.
+    /// Sends the commands for accesses to one row of each of a run's banks, none before `from`. Returns the
+    /// cycle of the last command, and that after the last data.
     #[inline]
-    fn send_all(
-        &mut self,
-        from: u64,
-        row: u32,
-        banks: impl Iterator<Item = usize>,
-        kind: Kind,
-    ) -> (u64, u64) {
-        let (mut last, mut end) = (from, from);
-        for bank in banks {
+    fn send_all(&mut self, from: u64, row: u32, run: Run, kind: Kind) -> (u64, u64) {
+        let mut used = 0;
+        for bank in run.first_cycle() {
+            used |= 1 << bank;
             if !self.banks.is_open(bank, row) {
-                let mut act = from;
-                if self.banks.open() >> bank & 1 != 0 {
-                    let precharge = self.banks.precharge_from(bank).max(from);
-                    self.precharge(precharge, bank);
-                    act = precharge + 1;
-                }
-                self.activate(self.banks.act_from(bank).max(act), bank, row);
+                self.open(from, bank, row);
             }
-            let any = self.banks.any_column_from(kind);
-            last = self.banks.column_from(kind, bank).max(any).max(from);
-            end = self.column(last, bank, kind);
         }
-        (last, end)
+        self.count(kind, run.accesses(), used);
+        self.banks.columns(from, run, kind)
+    }
+
+    /// Opens a row as early as it is legal but not before `from`.
+    fn open(&mut self, from: u64, bank: usize, row: u32) {
+        let mut act = from;
+        if self.banks.open() >> bank & 1 != 0 {
+            let precharge = self.banks.precharge_from(bank).max(from);
+            self.precharge(precharge, bank);
+            act = precharge + 1;
+        }
+        self.activate(self.banks.act_from(bank).max(act), bank, row);
     }
 
     /// A column command and what is counted of it. Returns the cycle after the last of its data.
     #[inline]
     fn column(&mut self, at: u64, bank: usize, kind: Kind) -> u64 {
-        match kind {
-            Kind::Read => self.counts.reads += 1,
-            Kind::Write => self.counts.writes += 1,
-        }
-        let bit = 1 << bank;
-        self.counts.row_hits += u64::from(self.fresh & bit == 0);
-        self.fresh &= !bit;
+        self.count(kind, 1, 1 << bank);
         self.banks.column(at, bank, kind)
+    }
+
+    /// Counts column commands to the open rows of `banks`, a bit each.
+    #[inline]
+    fn count(&mut self, kind: Kind, commands: u64, banks: u64) {
+        match kind {
+            Kind::Read => self.counts.reads += commands,
+            Kind::Write => self.counts.writes += commands,
+        }
+        // The first command after an activate is not a hit.
+        self.counts.row_hits += commands;
+        if self.fresh & banks != 0 {
+            self.counts.row_hits -= u64::from((self.fresh & banks).count_ones());
+            self.fresh &= !banks;
+        }
     }
 
     #[inline]
@@ -371,7 +379,7 @@ impl Channel {
         let bank = self.activate.bank();
         let row = self.queues[self.serving as usize].serve_oldest(bank);
         self.activate(now, bank, row);
-        for queue in &mut self.queues {
+        for queue in self.queues.iter_mut() {
             queue.opened(bank, row);
         }
         if O::COMMANDS {
@@ -385,7 +393,7 @@ impl Channel {
         let bank = self.precharge.bank();
         let row = self.banks.row(bank);
         self.precharge(now, bank);
-        for queue in &mut self.queues {
+        for queue in self.queues.iter_mut() {
             queue.closed(1 << bank);
         }
         if O::COMMANDS {
@@ -407,7 +415,7 @@ impl Channel {
                 self.counts.refreshes += skipped;
             }
             let tell = |at, command| observer.command(at, command);
-            self.banks.refresh(self.refresh_at, tell);
+            self.refreshed = self.banks.refresh(self.refresh_at, tell);
             self.counts.refreshes += 1;
             self.refresh_at += self.interval;
             self.queues.iter_mut().for_each(|queue| queue.closed(open));

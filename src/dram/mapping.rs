@@ -33,11 +33,72 @@ pub struct Mapping {
     /// Bits of each field.
     bits: [u32; 7],
     /// Accesses whose numbers differ in their lowest bits only lie in one row of one pseudo-channel's
-    /// banks: the bank of each, relative to the first.
+    /// banks: the bits of the bank's number in which each differs from the first.
     block: Vec<u32>,
+    /// After so many of them the same banks come again, each of another bank group; all of them, if that is
+    /// not so.
+    cycle: u64,
     /// Every bit of an access has its share in the place, and shares are added by exclusive or: the share of
     /// every value of each byte, packed.
     tables: Vec<[u64; 256]>,
+}
+
+/// Consecutive accesses of one row of the banks of one pseudo-channel: where the first of them goes.
+// In one register: a copy of what has just been stored stalls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Block(u64);
+
+impl Block {
+    /// The pseudo-channel, counted over all stacks.
+    #[inline]
+    pub fn channel(self) -> u32 {
+        self.place().channel
+    }
+
+    #[inline]
+    pub(super) fn place(self) -> Place {
+        Place::unpack(self.0)
+    }
+}
+
+/// Accesses to one row of some banks, one after the other.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run<'a> {
+    /// The block's first bank, and the bits in which those of the accesses differ from it.
+    first: u32,
+    banks: &'a [u32],
+    cycle: u64,
+}
+
+impl<'a> Run<'a> {
+    /// The bank of each access.
+    #[inline]
+    pub fn banks(self) -> impl Iterator<Item = usize> + use<'a> {
+        let first = self.first;
+        self.banks.iter().map(move |bank| (first ^ bank) as usize)
+    }
+
+    #[inline]
+    pub fn accesses(self) -> u64 {
+        self.banks.len() as u64
+    }
+
+    /// After so many accesses, a power of two, the same banks come again, each of another bank group; at
+    /// least as many as there are, if that is not so.
+    #[inline]
+    pub fn cycle(self) -> u64 {
+        self.cycle
+    }
+
+    /// The banks of the first cycle.
+    #[inline]
+    pub fn first_cycle(self) -> impl Iterator<Item = usize> + use<'a> {
+        let end = self.banks.len().min(self.cycle as usize);
+        let first = self.first;
+        self.banks[..end]
+            .iter()
+            .map(move |bank| (first ^ bank) as usize)
+    }
 }
 
 /// Most low bits of an access that are looked up.
@@ -64,7 +125,7 @@ struct Hash {
 }
 
 /// Where one access goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     /// Pseudo-channel, counted over all stacks and channels.
     pub channel: u32,
@@ -164,6 +225,7 @@ impl Mapping {
             hashes,
             bits,
             block: Vec::new(),
+            cycle: 1,
             tables: Vec::new(),
         };
         let width = u64::BITS - (mapping.stack_accesses - 1).leading_zeros();
@@ -182,6 +244,14 @@ impl Mapping {
             .filter_map(|access| mapping.place(access << mapping.access_shift))
             .map(|place| place.bank)
             .collect();
+        // Within a block only the bank group changes.
+        let block = &mapping.block;
+        let repeats = |shift: &u32| {
+            let cycle = &block[..1 << shift];
+            let once = (1..cycle.len()).all(|n| !cycle[..n].contains(&cycle[n]));
+            once && block.chunks(cycle.len()).all(|part| part == cycle)
+        };
+        mapping.cycle = 1 << (0..low).find(repeats).unwrap_or(low);
         Ok(mapping)
     }
 
@@ -191,20 +261,27 @@ impl Mapping {
         access & !(self.block.len() as u64 - 1)
     }
 
-    /// The banks of the accesses `first` to `last`, relative to that of the block's first one; `None` if they
-    /// do not lie in one block.
+    /// The block that holds byte `addr`; `None` beyond the memory's end.
     #[inline]
-    pub(super) fn banks(
-        &self,
-        first: u64,
-        last: u64,
-    ) -> Option<impl ExactSizeIterator<Item = u32> + Clone + use<'_>> {
+    pub(super) fn block(&self, addr: u64) -> Option<Block> {
+        let first = self.block_of(addr >> self.access_shift);
+        self.packed(first << self.access_shift).map(Block)
+    }
+
+    /// The banks of the accesses `first` to `last`, of which `block` holds the first; `None` if they do not lie
+    /// in one block.
+    #[inline]
+    pub(super) fn run(&self, first: u64, last: u64, block: Block) -> Option<Run<'_>> {
         if self.block_of(first) != self.block_of(last) {
             return None;
         }
         let mask = self.block.len() as u64 - 1;
         let within = (first & mask) as usize..=(last & mask) as usize;
-        Some(self.block.get(within)?.iter().copied())
+        Some(Run {
+            first: block.place().bank,
+            banks: self.block.get(within)?,
+            cycle: self.cycle,
+        })
     }
 
     /// Bytes that can be addressed.
@@ -214,21 +291,25 @@ impl Mapping {
 
     /// Where the access that holds byte `addr` goes; `None` beyond the memory's end.
     pub fn place(&self, addr: u64) -> Option<Place> {
+        self.packed(addr).map(Place::unpack)
+    }
+
+    /// As [`Mapping::place`], packed.
+    #[inline]
+    fn packed(&self, addr: u64) -> Option<u64> {
         let access = addr >> self.access_shift;
         if access >= self.accesses {
             return None;
         }
         let (mut stack, mut within) = (0, access);
         if self.bits[STACK] != 0 {
-            stack = (access / self.stack_accesses) as u32;
+            stack = access / self.stack_accesses;
             within = access % self.stack_accesses;
         }
         let bytes = within.to_le_bytes();
         let parts = self.tables.iter().zip(bytes);
-        let packed = parts.fold(0, |sum, (table, byte)| sum ^ table[usize::from(byte)]);
-        let mut place = Place::unpack(packed);
-        place.channel |= stack << (self.bits[CHANNEL] + self.bits[PSEUDO_CHANNEL]);
-        Some(place)
+        let within = parts.fold(0, |sum, (table, byte)| sum ^ table[usize::from(byte)]);
+        Some(within | stack << (self.bits[CHANNEL] + self.bits[PSEUDO_CHANNEL]))
     }
 
     /// Where an access of the first stack goes, field by field.
@@ -307,6 +388,51 @@ mod tests {
                 access = access
                     .wrapping_mul(6_364_136_223_846_793_005)
                     .wrapping_add(step);
+            }
+        }
+    }
+
+    /// Whatever is hashed, a run's banks are those of its accesses, and a cycle has every bank once.
+    #[test]
+    fn a_run_goes_where_its_accesses_go() {
+        let orders = [
+            ("row bank column:2 bank_group channel column", 1),
+            (
+                "row bank column:3 bank_group:1 channel column bank_group",
+                2,
+            ),
+            ("row bank column channel bank_group", 4),
+            (
+                "row bank column:3 channel bank_group:1 column bank_group",
+                16,
+            ),
+            ("row bank column:3 channel bank_group column", 16),
+        ];
+        for (order, cycle) in orders {
+            for hash in ["[]", r#"["bank"]"#, r#"["channel", "bank_group", "bank"]"#] {
+                let mapping = config(&[
+                    "device.channels=4",
+                    &format!("mapping.order={order}"),
+                    &format!("mapping.hash={hash}"),
+                ]);
+                let mapping = mapping.unwrap().mapping;
+                assert_eq!(mapping.cycle, cycle, "{order}");
+                let accesses = mapping.block.len() as u64;
+                for first in (0..mapping.accesses).step_by(9973) {
+                    let begin = mapping.block_of(first);
+                    let place = |access| mapping.place(access << mapping.access_shift).unwrap();
+                    let last = begin + accesses - 1;
+                    let block = mapping.block(begin << mapping.access_shift).unwrap();
+                    assert_eq!(block.place(), place(begin));
+                    let run = mapping.run(first, last, block).unwrap();
+                    let banks = (first..=last).map(|access| place(access).bank as usize);
+                    assert!(run.banks().eq(banks), "{order} {hash} {first:#x}");
+                    assert!((first..=last).all(|access| {
+                        let (one, other) = (place(access), place(begin));
+                        (one.channel, one.row) == (other.channel, other.row)
+                    }));
+                    assert!(mapping.run(first, last + 1, block).is_none());
+                }
             }
         }
     }

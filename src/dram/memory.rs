@@ -1,14 +1,15 @@
 //! All pseudo-channels of a memory behind one interface, in simulated time.
 
-use super::banks::Kind;
+use super::banks::{Kind, Rules};
 use super::channel::{Channel, Counts};
 use super::command::{Command, Done, Observer};
 use super::config::DramConfig;
-use super::mapping::{Mapping, Place};
+use super::mapping::{Block, Mapping};
 use crate::sim::{Clock, Instant};
 use crate::units::Cycles;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 /// A memory: requests go in with the time of their arrival, completions come out.
 ///
@@ -19,7 +20,8 @@ use std::collections::BinaryHeap;
 #[derive(Clone, Debug)]
 pub struct Dram {
     mapping: Mapping,
-    access_bytes: u64,
+    /// Bytes of an access: a power of two.
+    access_shift: u32,
     clock: Clock,
     channels: Vec<Channel>,
     /// Next events of the channels; one that is no longer its channel's is skipped.
@@ -27,8 +29,6 @@ pub struct Dram {
     /// Requests under way, by the number that their accesses carry.
     requests: Vec<Request>,
     unused: Vec<usize>,
-    /// The block looked up last, by its first access.
-    near: Option<(u64, Place)>,
 }
 
 /// A request under way, of several accesses perhaps.
@@ -69,13 +69,12 @@ impl Dram {
     pub fn new(config: &DramConfig) -> Dram {
         Dram {
             mapping: config.mapping.clone(),
-            access_bytes: u64::from(config.device.access_bytes),
+            access_shift: config.device.access_bytes.trailing_zeros(),
             clock: Clock::new(config.device.clock).expect("validated"),
             channels: channels(config),
             events: BinaryHeap::new(),
             requests: Vec::new(),
             unused: Vec::new(),
-            near: None,
         }
     }
 
@@ -107,8 +106,8 @@ impl Dram {
                 capacity,
             });
         }
-        let first = addr / self.access_bytes;
-        let last = (addr + bytes - 1) / self.access_bytes;
+        let first = addr >> self.access_shift;
+        let last = (addr + bytes - 1) >> self.access_shift;
         let request = Request {
             id,
             left: last - first + 1,
@@ -127,7 +126,7 @@ impl Dram {
         };
         let at = self.clock.cycle_from(now).0;
         for access in first..=last {
-            let Some(place) = self.mapping.place(access * self.access_bytes) else {
+            let Some(place) = self.mapping.place(access << self.access_shift) else {
                 continue; // not reached: the end was checked
             };
             let channel = &mut self.channels[place.channel as usize];
@@ -143,47 +142,33 @@ impl Dram {
         Ok(())
     }
 
-    /// The pseudo-channel of an address; `None` beyond the memory's end.
+    /// The block that holds an address; `None` beyond the memory's end.
     #[inline]
-    pub fn channel(&mut self, addr: u64) -> Option<u32> {
-        let block = self.mapping.block_of(addr / self.access_bytes);
-        Some(self.block(block)?.channel)
+    pub fn block(&self, addr: u64) -> Option<Block> {
+        self.mapping.block(addr)
     }
 
-    /// Where a block begins. A caller that asks for the channel of an access asks for its block again.
-    #[inline]
-    fn block(&mut self, first: u64) -> Option<Place> {
-        match self.near {
-            Some((near, place)) if near == first => Some(place),
-            _ => {
-                let place = self.mapping.place(first * self.access_bytes)?;
-                self.near = Some((first, place));
-                Some(place)
-            }
-        }
-    }
-
-    /// Serves a request that arrives at `now` at once, if it goes to one pseudo-channel at which nobody
-    /// waits and whose bus is free soon: there is nothing to choose between, so that the banks alone say
-    /// when its commands can be sent. Returns when the last of its data has passed, and how many accesses it
-    /// was; `None` if it must be [enqueued](Dram::enqueue). Unlike there, `now` may be earlier than in an earlier call.
-    #[inline]
+    /// Serves a request that begins in `block` and arrives at `now` at once, if it goes to one pseudo-channel at
+    /// which nobody waits and whose bus is free soon: there is nothing to choose between, so that the banks
+    /// alone say when its commands can be sent. Returns when the last of its data has passed, and how many
+    /// accesses it was; `None` if it must be [enqueued](Dram::enqueue). Unlike there, `now` may be earlier than
+    /// in an earlier call.
+    #[inline(always)]
     pub fn serve_at_once(
         &mut self,
         now: Instant,
-        addr: u64,
-        bytes: u64,
+        block: Block,
+        (addr, bytes): (u64, u64),
         kind: Kind,
     ) -> Option<(Instant, u64)> {
-        let first = addr / self.access_bytes;
-        let last = addr.checked_add(bytes.checked_sub(1)?)? / self.access_bytes;
-        let block = self.mapping.block_of(first);
-        let place = self.block(block)?;
-        let banks = self.mapping.banks(first, last)?;
+        let first = addr >> self.access_shift;
+        let last = addr.checked_add(bytes.checked_sub(1)?)? >> self.access_shift;
+        debug_assert_eq!(self.mapping.block(addr), Some(block));
+        let run = self.mapping.run(first, last, block)?;
         let at = self.clock.cycle_from(now).0;
+        let place = block.place();
         let channel = &mut self.channels[place.channel as usize];
-        let banks = banks.map(|bank| (place.bank + bank) as usize);
-        let end = channel.serve_at_once(at, place.row, banks, kind)?;
+        let end = channel.serve_at_once(at, place.row, run, kind)?;
         Some((self.clock.edge(Cycles(end)), last - first + 1))
     }
 
@@ -238,8 +223,12 @@ impl Dram {
 pub(super) fn channels(config: &DramConfig) -> Vec<Channel> {
     let interval = u64::from(config.timing.refresh_interval);
     let count = u64::from(config.device.all_channels());
+    let rules = Arc::new(Rules::new(config));
     (0..count)
-        .map(|number| Channel::new(config, interval + number * interval / count))
+        .map(|number| {
+            let first_refresh = interval + number * interval / count;
+            Channel::new(config, rules.clone(), first_refresh)
+        })
         .collect()
 }
 
@@ -295,6 +284,17 @@ mod tests {
         completions[0]
     }
 
+    fn at_once(
+        dram: &mut Dram,
+        now: Instant,
+        addr: u64,
+        bytes: u64,
+        kind: Kind,
+    ) -> Option<(Instant, u64)> {
+        let block = dram.block(addr)?;
+        dram.serve_at_once(now, block, (addr, bytes), kind)
+    }
+
     proptest! {
         /// A request that nobody waits for takes as long at once as through the queue: exactly if it is one
         /// access. Of several the controller sends those to the row that is open already first; at once
@@ -317,7 +317,7 @@ mod tests {
                 let kind = if write { Kind::Write } else { Kind::Read };
                 let (addr, bytes) = (block * 256, accesses * 32);
                 let through = alone(&mut queued, now, addr, bytes, kind);
-                let (at, moved) = direct.serve_at_once(now, addr, bytes, kind).unwrap();
+                let (at, moved) = at_once(&mut direct, now, addr, bytes, kind).unwrap();
                 prop_assert_eq!(moved, through.moved);
                 let off = (at.as_fs() as f64 - through.at.as_fs() as f64) / cycle_fs;
                 let refreshed = (through.at - now).as_fs() as f64 > refresh_fs;
@@ -338,22 +338,22 @@ mod tests {
         let mut dram = Dram::new(&DramConfig::load("hbm-cayman", &[]).unwrap());
         let now = Instant::from_fs(1_000_000_000);
         let mut served = 0;
-        while dram.serve_at_once(now, 0, 256, Kind::Read).is_some() {
+        while at_once(&mut dram, now, 0, 256, Kind::Read).is_some() {
             served += 1;
         }
         // Sixteen cycles each, 71 within which the bus must be free.
         assert!((2..8).contains(&served), "{served}");
         // The next pseudo-channel is free, until somebody waits there.
         dram.enqueue(now, 256, 256, Kind::Read, 0).unwrap();
-        assert_eq!(dram.serve_at_once(now, 256, 256, Kind::Read), None);
+        assert_eq!(at_once(&mut dram, now, 256, 256, Kind::Read), None);
         assert_eq!(
-            dram.serve_at_once(now, 128, 256, Kind::Read),
+            at_once(&mut dram, now, 128, 256, Kind::Read),
             None,
             "two pseudo-channels"
         );
-        assert_eq!(dram.serve_at_once(now, 512, 0, Kind::Read), None);
+        assert_eq!(at_once(&mut dram, now, 512, 0, Kind::Read), None);
         assert_eq!(
-            dram.serve_at_once(now, u64::MAX - 256, 256, Kind::Read),
+            at_once(&mut dram, now, u64::MAX - 256, 256, Kind::Read),
             None
         );
     }

@@ -52,7 +52,7 @@ pub use banks::Kind;
 pub use channel::{Channel, Counts};
 pub use command::{Command, Done, Observer, Op};
 pub use config::{Controller, Device, DramConfig, DramConfigError, Timing};
-pub use mapping::{Mapping, Place};
+pub use mapping::{Block, Mapping, Place};
 pub use memory::{Completion, Dram, OutOfRange};
 pub use run::{CommandFile, Latency, Report, RunError, run};
 pub use stream::{Stream, StreamError};

@@ -69,6 +69,7 @@ impl PhysicalMemory {
     /// # Errors
     ///
     /// As [`resolve`](Self::resolve).
+    #[inline]
     pub fn resolve_near(
         &self,
         at: Addr,
@@ -84,35 +85,36 @@ impl PhysicalMemory {
     ///
     /// Refuses what is not readable memory from first byte to last; `out` is then untouched.
     pub fn read(&self, at: Addr, out: &mut [u8]) -> Result<(), AccessError> {
-        let len = out.len() as u64;
-        let place = self.table.locate(at, len)?;
-        self.read_at(place, out)
-            .map_err(|reason| AccessError { at, len, reason })
+        self.read_near(at, out, &mut Nearby::default())
     }
 
-    /// As [`read`](Self::read), at a place that [`resolve`](Self::resolve) found for as many bytes:
-    /// saves the search.
+    /// As [`read`](Self::read), looking first where the last access with the same `near` fell.
     ///
     /// # Errors
     ///
-    /// The reason alone.
-    ///
-    /// # Panics
-    ///
-    /// If the place is not one of this memory.
-    pub fn read_at(&self, place: Place, out: &mut [u8]) -> Result<(), AccessReason> {
+    /// As [`read`](Self::read).
+    #[inline]
+    pub fn read_near(
+        &self,
+        at: Addr,
+        out: &mut [u8],
+        near: &mut Nearby,
+    ) -> Result<(), AccessError> {
+        let len = out.len() as u64;
+        let place = self.table.locate_near(at, len, near)?;
+        let refuse = |reason| AccessError { at, len, reason };
         match &self.backings[place.row] {
             Backing::Bytes(bytes) => {
                 let start = place.offset as usize;
                 out.copy_from_slice(&bytes[start..start + out.len()]);
                 Ok(())
             }
-            Backing::Cells(cells) => cells.read(place.offset, out),
+            Backing::Cells(cells) => cells.read(place.offset, out).map_err(refuse),
             Backing::Constant(word) => {
                 out.copy_from_slice(&word[..out.len()]);
                 Ok(())
             }
-            Backing::Registers => Err(AccessReason::Registers),
+            Backing::Registers => Err(refuse(AccessReason::Registers)),
         }
     }
 
@@ -122,31 +124,33 @@ impl PhysicalMemory {
     ///
     /// Refuses what is not writable memory from first byte to last; nothing is then written.
     pub fn write(&mut self, at: Addr, bytes: &[u8]) -> Result<Effects, AccessError> {
-        let len = bytes.len() as u64;
-        let place = self.table.locate(at, len)?;
-        self.write_at(place, bytes)
-            .map_err(|reason| AccessError { at, len, reason })
+        self.write_near(at, bytes, &mut Nearby::default())
     }
 
-    /// As [`write`](Self::write), at a place that [`resolve`](Self::resolve) found for as many bytes.
+    /// As [`write`](Self::write), looking first where the last access with the same `near` fell.
     ///
     /// # Errors
     ///
-    /// The reason alone.
-    ///
-    /// # Panics
-    ///
-    /// If the place is not one of this memory.
-    pub fn write_at(&mut self, place: Place, bytes: &[u8]) -> Result<Effects, AccessReason> {
+    /// As [`write`](Self::write).
+    #[inline]
+    pub fn write_near(
+        &mut self,
+        at: Addr,
+        bytes: &[u8],
+        near: &mut Nearby,
+    ) -> Result<Effects, AccessError> {
+        let len = bytes.len() as u64;
+        let place = self.table.locate_near(at, len, near)?;
+        let refuse = |reason| AccessError { at, len, reason };
         match &mut self.backings[place.row] {
             Backing::Bytes(memory) => {
                 let start = place.offset as usize;
                 memory[start..start + bytes.len()].copy_from_slice(bytes);
                 Ok(Effects::None)
             }
-            Backing::Cells(cells) => cells.write(place.offset, bytes),
-            Backing::Constant(_) => Err(AccessReason::ReadOnly),
-            Backing::Registers => Err(AccessReason::Registers),
+            Backing::Cells(cells) => cells.write(place.offset, bytes).map_err(refuse),
+            Backing::Constant(_) => Err(refuse(AccessReason::ReadOnly)),
+            Backing::Registers => Err(refuse(AccessReason::Registers)),
         }
     }
 

@@ -48,9 +48,30 @@ pub struct Place {
     pub(super) row: usize,
 }
 
-/// Where somebody's last access fell: saves the search if the next one falls nearby.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Nearby(usize);
+/// The populated piece of memory in which somebody's last access fell: saves the search if the next one falls
+/// there too.
+#[derive(Clone, Copy, Debug)]
+pub struct Nearby {
+    first: u64,
+    bytes: u64,
+    /// The place of the first byte.
+    place: Place,
+}
+
+impl Default for Nearby {
+    /// Nowhere.
+    fn default() -> Nearby {
+        Nearby {
+            first: 0,
+            bytes: 0,
+            place: Place {
+                target: Target::Constant,
+                offset: 0,
+                row: 0,
+            },
+        }
+    }
+}
 
 /// Which bytes of a region's window are populated.
 #[derive(Clone, Copy, Debug)]
@@ -171,23 +192,35 @@ impl RegionTable {
     ///
     /// An access of 0 bytes touches nothing, but must start where one byte could be accessed.
     pub(super) fn locate(&self, at: Addr, len: u64) -> Result<Place, AccessError> {
-        self.locate_near(at, len, &mut Nearby::default())
+        self.search(at, len).map(|found| found.0)
     }
 
     /// As [`RegionTable::locate`], looking first where the last access was.
+    #[inline]
     pub(super) fn locate_near(
         &self,
         at: Addr,
         len: u64,
         near: &mut Nearby,
     ) -> Result<Place, AccessError> {
-        let refuse = |reason| AccessError { at, len, reason };
-        let holds = |region: &Region| at.0.wrapping_sub(region.base.0) < region.window;
-        if !self.regions.get(near.0).is_some_and(holds) {
-            let above = self.bases.partition_point(|base| *base <= at.0);
-            near.0 = above.checked_sub(1).ok_or(refuse(AccessReason::Unmapped))?;
+        let into = at.0.wrapping_sub(near.first);
+        if into < near.bytes && len <= near.bytes - into {
+            let offset = near.place.offset + into;
+            return Ok(Place {
+                offset,
+                ..near.place
+            });
         }
-        let row = near.0;
+        let (place, piece) = self.search(at, len)?;
+        *near = piece;
+        Ok(place)
+    }
+
+    /// Where an access falls, and the piece around it.
+    fn search(&self, at: Addr, len: u64) -> Result<(Place, Nearby), AccessError> {
+        let refuse = |reason| AccessError { at, len, reason };
+        let above = self.bases.partition_point(|base| *base <= at.0);
+        let row = above.checked_sub(1).ok_or(refuse(AccessReason::Unmapped))?;
         let region = &self.regions[row];
         let offset = at.0 - region.base.0;
         if offset >= region.window {
@@ -198,15 +231,23 @@ impl RegionTable {
             return Err(refuse(AccessReason::CrossesBoundary));
         }
         let whole = |n: u64| n.is_multiple_of(EventBlock::CELL_BYTES);
-        if region.storage.has_cells() && !(whole(offset) && whole(len)) {
+        let cells = region.storage.has_cells();
+        if cells && !(whole(offset) && whole(len)) {
             return Err(refuse(AccessReason::Misaligned));
         }
         let target = region.target;
-        Ok(Place {
+        let place = Place {
             target,
             offset,
             row,
-        })
+        };
+        let piece = Nearby {
+            first: at.0,
+            // Each access to cells is looked at.
+            bytes: if cells { 0 } else { end - offset },
+            place,
+        };
+        Ok((place, piece))
     }
 }
 

@@ -13,6 +13,6 @@ mod streams;
 mod time;
 
 pub use clock::Clock;
-pub use queue::{ComponentId, EventClass, EventQueue};
+pub use queue::{ComponentId, EventClass, EventQueue, Turn};
 pub use streams::stream;
 pub use time::{Duration, Instant};

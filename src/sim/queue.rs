@@ -2,7 +2,7 @@
 
 use super::time::Instant;
 use std::cmp::Ordering;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 
 /// Who scheduled an event. Ids are given out in a fixed order when the machine is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,17 +27,55 @@ pub enum EventClass {
     Sequencer,
 }
 
-struct Entry<E> {
+/// A place in the order of events: those that share one differ in nothing but their sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Turn {
     at: Instant,
     /// Class in the upper half, component in the lower.
     order: u64,
+}
+
+impl Turn {
+    /// After every event.
+    pub const NEVER: Turn = Turn {
+        at: Instant::NEVER,
+        order: u64::MAX,
+    };
+
+    /// The turn of a component's events of one class at one instant.
+    #[inline]
+    pub const fn new(at: Instant, class: EventClass, component: ComponentId) -> Turn {
+        Turn {
+            at,
+            order: (class as u64) << 32 | component.0 as u64,
+        }
+    }
+
+    /// The instant.
+    #[inline]
+    pub const fn at(self) -> Instant {
+        self.at
+    }
+
+    /// After every event of an instant, before those of later ones.
+    pub const fn after(at: Instant) -> Turn {
+        Turn {
+            at,
+            order: u64::MAX,
+        }
+    }
+}
+
+struct Entry<E> {
+    turn: Turn,
+    /// Grows with each event scheduled, by anybody: so it does within a component.
     sequence: u64,
     event: E,
 }
 
 impl<E> Entry<E> {
-    fn key(&self) -> (Instant, u64, u64) {
-        (self.at, self.order, self.sequence)
+    fn key(&self) -> (Turn, u64) {
+        (self.turn, self.sequence)
     }
 }
 
@@ -59,42 +97,22 @@ impl<E> Ord for Entry<E> {
     }
 }
 
-/// Sorted runs kept beside the heap. A machine has a handful of delays (a read, a write, a wake-up,
-/// to this target or that); events of one delay are scheduled in the order they happen.
-const LANES: usize = 6;
-
-/// Where the next event is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Source {
-    Lane(usize),
-    Heap,
-}
-
 /// Pending events in the order (time, class, component, sequence within the component). The
 /// sequence makes every key unique, so the order is total and does not depend on how they are
 /// stored.
-///
-/// An event goes to the first lane whose last event it does not precede: O(1). What fits no lane goes
-/// to a heap: O(log n).
 pub struct EventQueue<E> {
-    lanes: [VecDeque<Entry<E>>; LANES],
     heap: BinaryHeap<Entry<E>>,
-    /// When the first event of each lane happens; never, if it is empty.
-    fronts: [Instant; LANES],
-    next: Option<Source>,
-    /// Next sequence number of each component.
-    sequences: Vec<u64>,
+    components: u32,
+    sequence: u64,
     now: Instant,
 }
 
 impl<E> Default for EventQueue<E> {
     fn default() -> Self {
         EventQueue {
-            lanes: Default::default(),
             heap: BinaryHeap::new(),
-            fronts: [Instant::NEVER; LANES],
-            next: None,
-            sequences: Vec::new(),
+            components: 0,
+            sequence: 0,
             now: Instant::START,
         }
     }
@@ -109,103 +127,52 @@ impl<E> EventQueue<E> {
     /// Registers someone who schedules events. The order of registration is the order of the
     /// components among equals.
     pub fn add_component(&mut self) -> ComponentId {
-        let id = ComponentId(u32::try_from(self.sequences.len()).expect("fewer than 2^32 parts"));
-        self.sequences.push(0);
+        let id = ComponentId(self.components);
+        self.components = id.0.checked_add(1).expect("fewer than 2^32 parts");
         id
     }
 
     /// The time of the event popped last.
+    #[inline]
     pub fn now(&self) -> Instant {
         self.now
     }
 
-    /// Adds an event.
+    /// Adds an event: O(log n).
     ///
     /// # Panics
-    /// If `at` lies in the past or `component` is not of this queue: both are faults of the
-    /// simulator, never of its input.
+    /// If `at` lies in the past: a fault of the simulator, never of its input.
     pub fn schedule(&mut self, at: Instant, class: EventClass, component: ComponentId, event: E) {
         assert!(
             at >= self.now,
             "event at {at:?} scheduled at {:?}",
             self.now
         );
-        let next = &mut self.sequences[component.0 as usize];
-        let sequence = *next;
-        *next += 1;
-        let entry = Entry {
-            at,
-            order: (class as u64) << 32 | u64::from(component.0),
-            sequence,
+        self.sequence += 1;
+        self.heap.push(Entry {
+            turn: Turn::new(at, class, component),
+            sequence: self.sequence,
             event,
-        };
-        let first = (self.front()).is_none_or(|front| entry.key() < front.key());
-        let fits =
-            |lane: &VecDeque<Entry<E>>| lane.back().is_none_or(|last| last.key() < entry.key());
-        let source = match self.lanes.iter().position(fits) {
-            Some(lane) => {
-                if self.lanes[lane].is_empty() {
-                    self.fronts[lane] = at;
-                }
-                self.lanes[lane].push_back(entry);
-                Source::Lane(lane)
-            }
-            None => {
-                self.heap.push(entry);
-                Source::Heap
-            }
-        };
-        if first {
-            self.next = Some(source);
-        }
+        });
     }
 
-    /// The next event.
-    fn front(&self) -> Option<&Entry<E>> {
-        match self.next? {
-            Source::Lane(lane) => self.lanes[lane].front(),
-            Source::Heap => self.heap.peek(),
-        }
-    }
-
-    /// Finds the next event.
-    fn look(&self) -> Option<Source> {
-        let mut best = self.heap.peek().map(|entry| (Source::Heap, entry));
-        let mut best_at = best.map_or(Instant::NEVER, |(_, entry)| entry.at);
-        for (lane, at) in self.fronts.iter().enumerate() {
-            if *at > best_at {
-                continue;
-            }
-            let Some(entry) = self.lanes[lane].front() else {
-                continue;
-            };
-            if best.is_none_or(|(_, other)| entry.key() < other.key()) {
-                best = Some((Source::Lane(lane), entry));
-                best_at = *at;
-            }
-        }
-        best.map(|(source, _)| source)
+    /// The next event's turn; [`Turn::NEVER`] if there is none.
+    #[inline]
+    pub fn next_turn(&self) -> Turn {
+        self.heap.peek().map_or(Turn::NEVER, |next| next.turn)
     }
 
     /// When the next event happens.
+    #[inline]
     pub fn next_at(&self) -> Option<Instant> {
-        self.front().map(|entry| entry.at)
+        self.heap.peek().map(|next| next.turn.at)
     }
 
-    /// Takes the next event and moves time to it.
+    /// Takes the next event and moves time to it: O(log n).
     pub fn pop(&mut self) -> Option<(Instant, E)> {
-        let entry = match self.next? {
-            Source::Lane(lane) => {
-                let entry = self.lanes[lane].pop_front();
-                let front = self.lanes[lane].front();
-                self.fronts[lane] = front.map_or(Instant::NEVER, |entry| entry.at);
-                entry
-            }
-            Source::Heap => self.heap.pop(),
-        }?;
-        self.next = self.look();
-        self.now = entry.at;
-        Some((entry.at, entry.event))
+        let Entry { turn, event, .. } = self.heap.pop()?;
+        self.now = turn.at;
+        Some((turn.at, event))
     }
 
     /// Moves time forward over a stretch in which nothing happens.
@@ -227,7 +194,7 @@ impl<E> EventQueue<E> {
 
     /// Whether nothing is pending.
     pub fn is_empty(&self) -> bool {
-        self.next.is_none()
+        self.heap.is_empty()
     }
 }
 

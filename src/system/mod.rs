@@ -19,11 +19,10 @@ use crate::arch::regs::{Direction, UdmaState};
 use crate::arch::{Arch, ArchSpec, EngineId};
 use crate::config::Config;
 use crate::device::{
-    Counters, Ctx, DeviceError, Engine, EngineEvent, Fabric, Fault, InFlight, Injection, Outbox,
-    Times,
+    Counters, Ctx, DeviceError, Engine, Fabric, Fault, InFlight, Injection, Outbox, Times,
 };
 use crate::memory::{Effects, PhysicalMemory};
-use crate::sim::{Clock, ComponentId, Duration, EventClass, EventQueue, Instant};
+use crate::sim::{Clock, ComponentId, Duration, EventClass, EventQueue, Instant, Turn};
 use crate::units::{Addr, Cycles};
 use sequencer::Sequencer;
 use std::collections::VecDeque;
@@ -31,8 +30,8 @@ use std::collections::VecDeque;
 /// What can happen in a machine.
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// To an engine, by its own wish.
-    Engine(EngineId, EngineEvent),
+    /// It is an engine's turn.
+    Engine(EngineId, EventClass),
     /// A register write posted earlier arrives.
     Register {
         engine: EngineId,
@@ -102,6 +101,8 @@ pub struct System {
     fabric: Fabric,
     engines: Vec<Engine>,
     engine_parts: Vec<ComponentId>,
+    /// The next turn of each engine that counts; one scheduled for another time is stale.
+    engine_turns: Vec<Turn>,
     /// Engines that a register write has reached, in the order of their first one. The others are
     /// as they came out of reset.
     touched: Vec<EngineId>,
@@ -145,6 +146,7 @@ impl System {
             fabric_at: Instant::NEVER,
             timed: Vec::new(),
             engine_parts: engines.iter().map(|_| events.add_component()).collect(),
+            engine_turns: vec![Turn::NEVER; engines.len()],
             engines,
             touched: Vec::new(),
             events,
@@ -283,23 +285,21 @@ impl System {
             Condition::Until(at) => deadline.min(*at),
             _ => deadline,
         };
-        loop {
-            if self.holds(until) {
-                return WaitOutcome::Met;
-            }
-            match self.events.next_at() {
-                Some(at) if at <= horizon => self.step_to(at),
-                None if !matches!(until, Condition::Until(_)) => {
-                    return WaitOutcome::Stuck(self.waiters());
-                }
-                _ => {
-                    self.events.advance_to(horizon.max(self.now()));
-                    return match self.holds(until) {
-                        true => WaitOutcome::Met,
-                        false => WaitOutcome::TimedOut(self.waiters()),
-                    };
-                }
-            }
+        // Nothing but what engines complete, and what they do to others, can make any other condition true.
+        let always = matches!(until, Condition::Word { .. });
+        // A time is waited for by going there.
+        let timed = matches!(until, Condition::Until(_));
+        let test = |system: &System| !timed && system.holds(until);
+        if self.holds(until) || self.advance(horizon, always, test) {
+            return WaitOutcome::Met;
+        }
+        if self.events.is_empty() && !timed {
+            return WaitOutcome::Stuck(self.waiters());
+        }
+        self.events.advance_to(horizon.max(self.now()));
+        match self.holds(until) {
+            true => WaitOutcome::Met,
+            false => WaitOutcome::TimedOut(self.waiters()),
         }
     }
 
@@ -308,16 +308,11 @@ impl System {
     /// was if that is past.
     pub fn step(&mut self, horizon: Instant) -> bool {
         let horizon = horizon.min(System::END);
-        match self.events.next_at() {
-            Some(at) if at <= horizon => {
-                self.step_to(at);
-                true
-            }
-            _ => {
-                self.events.advance_to(horizon.max(self.now()));
-                false
-            }
+        let steps = self.advance(horizon, true, |_| true);
+        if !steps {
+            self.events.advance_to(horizon.max(self.now()));
         }
+        steps
     }
 
     /// Whether anything is left that can happen without the host.
@@ -328,20 +323,29 @@ impl System {
     /// Lets time pass up to and including an instant.
     fn run_to(&mut self, end: Instant) {
         let end = end.min(System::END);
-        while let Some(at) = self.events.next_at().filter(|at| *at <= end) {
-            self.step_to(at);
-        }
+        self.advance(end, false, |_| false);
         self.events.advance_to(end.max(self.now()));
     }
 
-    /// Handles every event of the instant `at`, which is the next one.
-    fn step_to(&mut self, at: Instant) {
-        while self.events.next_at() == Some(at) {
-            let Some((_, event)) = self.events.pop() else {
-                return;
+    /// Handles events up to and including those of the instant `horizon`, until a test passes between two
+    /// instants. Whether it has. Unless it is to be looked at `always`, that is done only after instants at which
+    /// an engine completed something, or somebody else acted.
+    fn advance(&mut self, horizon: Instant, always: bool, until: impl Fn(&System) -> bool) -> bool {
+        // Where there is time for it, it is looked at always, to see that nothing is missed.
+        let every_instant = always || cfg!(debug_assertions);
+        self.outbox.progress = false;
+        while self.events.next_at().is_some_and(|at| at <= horizon) {
+            let Some((at, event)) = self.events.pop() else {
+                break;
             };
             match event {
-                Event::Engine(id, event) => self.engine_event(id, event),
+                Event::Engine(id, class) => {
+                    let turn = Turn::new(at, class, self.engine_parts[id.0 as usize]);
+                    if self.engine_turns[id.0 as usize] == turn {
+                        let looked_at = every_instant || self.outbox.progress;
+                        self.run_engine(id, if looked_at { at } else { horizon });
+                    }
+                }
                 Event::Register {
                     engine,
                     offset,
@@ -349,12 +353,25 @@ impl System {
                 } => {
                     self.posted -= 1;
                     self.write_engine_register(engine, offset, value);
+                    self.outbox.progress = true;
                 }
-                Event::Sequencer(id) => self.step_sequencer(id),
+                Event::Sequencer(id) => {
+                    self.step_sequencer(id);
+                    self.outbox.progress = true;
+                }
                 Event::Fabric if self.fabric_at == at => self.step_fabric(),
                 Event::Fabric => {}
             }
+            let over = self.events.next_at() != Some(self.now());
+            if over && (self.outbox.progress || every_instant) {
+                if until(self) {
+                    debug_assert!(always || self.outbox.progress, "come true unnoticed");
+                    return true;
+                }
+                self.outbox.progress = false;
+            }
         }
+        false
     }
 
     /// Lets HBM's controllers act, and engines know what became of their accesses.
@@ -379,8 +396,12 @@ impl System {
         }
     }
 
-    fn engine_event(&mut self, id: EngineId, event: EngineEvent) {
-        let question = self.call_engine(id, |engine, ctx| engine.handle(event, ctx));
+    /// It is an engine's turn, until somebody else's, and up to and including the instant `within`.
+    fn run_engine(&mut self, id: EngineId, within: Instant) {
+        let until = self.events.next_turn().min(Turn::after(within));
+        let part = self.engine_parts[id.0 as usize];
+        self.engine_turns[id.0 as usize] = Turn::NEVER;
+        let question = self.call_engine(id, |engine, ctx| engine.run(until, part, ctx));
         if let Some(question) = question {
             let value = self
                 .engines
@@ -412,12 +433,32 @@ impl System {
             out: &mut self.outbox,
         };
         let result = call(&mut self.engines[id.0 as usize], &mut ctx);
-        let part = self.engine_parts[id.0 as usize];
+        let now = ctx.now;
+        self.events.advance_to(now);
         self.watch_fabric();
-        for (at, event) in self.outbox.events.drain(..) {
-            self.events
-                .schedule(at, event.class(), part, Event::Engine(id, event));
+        self.watch_engine(id);
+        if self.outbox.progress {
+            self.deliver(id);
         }
+        result
+    }
+
+    /// Makes sure an engine has its next turn.
+    fn watch_engine(&mut self, id: EngineId) {
+        let index = id.0 as usize;
+        if let Some((at, class)) = self.engines[index].next_event() {
+            let part = self.engine_parts[index];
+            let turn = Turn::new(at, class, part);
+            if turn < self.engine_turns[index] {
+                self.engine_turns[index] = turn;
+                self.events
+                    .schedule(at, class, part, Event::Engine(id, class));
+            }
+        }
+    }
+
+    /// Acts on what an engine did to the world.
+    fn deliver(&mut self, id: EngineId) {
         if !self.outbox.activities.is_empty() {
             self.tell_engine(id);
         }
@@ -442,7 +483,6 @@ impl System {
         while let Some(write) = self.outbox.register_writes.pop() {
             self.write_engine_register(write.engine, write.offset, write.value);
         }
-        result
     }
 
     /// Sends a register write on its way; it arrives after `delay`.

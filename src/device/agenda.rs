@@ -1,0 +1,168 @@
+//! What an engine has asked to be told later, in the order it happens.
+
+use super::engine::EngineEvent;
+use crate::sim::{EventClass, Instant};
+use std::collections::VecDeque;
+
+/// Classes of an engine's events, in their order within an instant.
+const CLASSES: [EventClass; 3] = [EventClass::Visible, EventClass::Sample, EventClass::Clocked];
+
+/// An engine's events in the order (time, class, sequence), and its next wake-up.
+pub(super) struct Agenda {
+    /// Events of each class, the next one first. They come nearly in the order they happen: most go to
+    /// the end, others a few places before it.
+    lists: [VecDeque<(Instant, EngineEvent)>; CLASSES.len()],
+    /// When the first of each list happens; never, if there is none.
+    fronts: [Instant; CLASSES.len()],
+    /// When the engine works next, and the cycle; never, if it does not. Clocked, after all events.
+    wake: (Instant, u64),
+}
+
+impl Default for Agenda {
+    fn default() -> Agenda {
+        Agenda {
+            lists: Default::default(),
+            fronts: [Instant::NEVER; CLASSES.len()],
+            wake: (Instant::NEVER, 0),
+        }
+    }
+}
+
+impl Agenda {
+    /// Adds an event, after those of its class and instant. O(events of its class that happen later).
+    #[inline]
+    pub fn push(&mut self, at: Instant, event: EngineEvent) {
+        let index = index_of(event.class());
+        let list = &mut self.lists[index];
+        self.fronts[index] = self.fronts[index].min(at);
+        match list.back() {
+            Some((last, _)) if *last > at => insert(list, at, event),
+            _ => list.push_back((at, event)),
+        }
+    }
+
+    /// When the engine works next.
+    #[inline]
+    pub fn wakes_at(&self) -> Instant {
+        self.wake.0
+    }
+
+    /// Makes the engine work at a clock edge, that of `cycle`, unless it does so earlier.
+    #[inline]
+    pub fn wake_at(&mut self, edge: Instant, cycle: u64) {
+        if edge < self.wake.0 {
+            self.wake = (edge, cycle);
+        }
+    }
+
+    /// When the next event happens, and its class.
+    #[inline]
+    pub fn next(&self) -> Option<(Instant, EventClass)> {
+        let [mut at, sample, clocked] = self.fronts;
+        let clocked = clocked.min(self.wake.0);
+        let mut class = EventClass::Visible;
+        if sample < at {
+            (at, class) = (sample, EventClass::Sample);
+        }
+        if clocked < at {
+            (at, class) = (clocked, EventClass::Clocked);
+        }
+        (at < Instant::NEVER).then_some((at, class))
+    }
+
+    /// Takes the next event of a class.
+    #[inline]
+    pub fn pop(&mut self, class: EventClass) -> Option<EngineEvent> {
+        let index = index_of(class);
+        if class == EventClass::Clocked && self.wake.0 < self.fronts[index] {
+            let (_, cycle) = std::mem::replace(&mut self.wake, (Instant::NEVER, 0));
+            return Some(EngineEvent::Wake { cycle });
+        }
+        let (_, event) = self.lists[index].pop_front()?;
+        let next = self.lists[index].front();
+        self.fronts[index] = next.map_or(Instant::NEVER, |(at, _)| *at);
+        Some(event)
+    }
+}
+
+/// Puts an event where it belongs, before some that are there already.
+#[inline(never)]
+fn insert(list: &mut VecDeque<(Instant, EngineEvent)>, at: Instant, event: EngineEvent) {
+    let mut index = list.len();
+    list.push_back((at, event));
+    while index > 0 && list[index - 1].0 > at {
+        list.swap(index - 1, index);
+        index -= 1;
+    }
+}
+
+/// The place of a class among [`CLASSES`].
+#[inline]
+fn index_of(class: EventClass) -> usize {
+    match class {
+        EventClass::Visible => 0,
+        EventClass::Sample => 1,
+        _ => 2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arch::regs::Direction;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Against a stable sort.
+        #[test]
+        fn events_come_in_the_order_of_time_class_and_sequence(
+            events in prop::collection::vec((0u64..20, 0usize..3), 0..100),
+        ) {
+            let mut agenda = Agenda::default();
+            let mut expected = Vec::new();
+            for (n, (at, class)) in events.into_iter().enumerate() {
+                let (queue, burst) = (0, n as u64);
+                let event = match CLASSES[class] {
+                    EventClass::Visible => EngineEvent::Write { queue, burst },
+                    EventClass::Sample => EngineEvent::Read { burst },
+                    _ => EngineEvent::Gathered {
+                        direction: Direction::M2s,
+                        queue,
+                    },
+                };
+                prop_assert_eq!(event.class(), CLASSES[class]);
+                agenda.push(Instant::from_fs(at), event);
+                expected.push((Instant::from_fs(at), CLASSES[class], event));
+            }
+            expected.sort_by_key(|(at, class, _)| (*at, *class));
+            for (at, class, event) in expected {
+                prop_assert_eq!(agenda.next(), Some((at, class)));
+                prop_assert_eq!(agenda.pop(class), Some(event));
+            }
+            prop_assert_eq!(agenda.next(), None);
+        }
+
+        /// The engine works at the earliest edge asked for, after what has gathered by then.
+        #[test]
+        fn it_wakes_once(edges in prop::collection::vec(0u64..20, 1..10), gathered in 0u64..20) {
+            let mut agenda = Agenda::default();
+            let event = EngineEvent::Gathered {
+                direction: Direction::S2m,
+                queue: 3,
+            };
+            for cycle in &edges {
+                agenda.wake_at(Instant::from_fs(*cycle), *cycle);
+            }
+            agenda.push(Instant::from_fs(gathered), event);
+            let cycle = *edges.iter().min().unwrap();
+            let mut expected = [(gathered, event), (cycle, EngineEvent::Wake { cycle })];
+            expected.sort_by_key(|(at, _)| *at);
+            for (at, event) in expected {
+                let class = EventClass::Clocked;
+                prop_assert_eq!(agenda.next(), Some((Instant::from_fs(at), class)));
+                prop_assert_eq!(agenda.pop(class), Some(event));
+            }
+            prop_assert_eq!(agenda.next(), None);
+        }
+    }
+}
