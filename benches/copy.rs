@@ -58,21 +58,26 @@ fn copies(c: &mut Criterion) {
     let mut group = c.benchmark_group("copy");
     group.sample_size(20);
 
-    let bytes = 1 << 20;
-    group.throughput(Throughput::Bytes(bytes));
-    group.bench_function("1 MiB timed, 64 KiB descriptors", |b| {
-        b.iter_batched(|| armed(1, bytes), run, BatchSize::LargeInput);
+    // A stream of 64 KiB descriptors, from one MiB to another, again and again.
+    let (times, bytes) = (16, 1 << 20);
+    group.throughput(Throughput::Bytes(u64::from(times) * bytes));
+    group.bench_function("16 MiB timed, 64 KiB descriptors", |b| {
+        b.iter_batched(|| armed(times, bytes), run, BatchSize::PerIteration);
     });
-    group.bench_function("1 MiB memcpy", |b| {
+    group.bench_function("16 MiB memcpy", |b| {
         let src = vec![0x5au8; bytes as usize];
         let mut dst = vec![0u8; bytes as usize];
-        b.iter(|| black_box(&mut dst[..]).copy_from_slice(black_box(&src[..])));
+        b.iter(|| {
+            for _ in 0..times {
+                black_box(&mut dst[..]).copy_from_slice(black_box(&src[..]));
+            }
+        });
     });
 
     let count = 10_000;
     group.throughput(Throughput::Elements(u64::from(count)));
     group.bench_function("10000 descriptors of 4 bytes timed", |b| {
-        b.iter_batched(|| armed(count, 4), run, BatchSize::LargeInput);
+        b.iter_batched(|| armed(count, 4), run, BatchSize::PerIteration);
     });
     group.finish();
 }
