@@ -287,7 +287,8 @@ impl Fabric {
         }
     }
 
-    /// Sends an access of `len` bytes on its way. Returns its times if they are known now; if not, [`Fabric::advance`] tells them.
+    /// Sends an access of `len` bytes on its way. Returns its times if they are known now; if not,
+    /// [`Fabric::advance`] tells them.
     #[inline(always)]
     pub(super) fn submit(
         &mut self,

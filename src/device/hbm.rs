@@ -78,8 +78,8 @@ impl Hbm {
         self.dram.counts()
     }
 
-    /// Sends an access of `len` bytes at `at`, which begins in `block`, on its way. Returns its times if they are known now; if
-    /// not, [`Hbm::advance`] tells them.
+    /// Sends an access of `len` bytes at `at`, which begins in `block`, on its way. Returns its times if they are
+    /// known now; if not, [`Hbm::advance`] tells them.
     #[inline(always)]
     pub fn submit(
         &mut self,

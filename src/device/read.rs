@@ -466,7 +466,7 @@ impl Engine {
         None
     }
 
-    /// The answer to a read that [`Engine::handle`] handed back.
+    /// The answer to a read that [`Engine::run`] handed back.
     pub fn answer_register_read(&mut self, burst: u64, value: u32, ctx: &mut Ctx) {
         let Some(index) = burst.checked_sub(self.reader.first_burst) else {
             return;

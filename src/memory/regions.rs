@@ -48,8 +48,8 @@ pub struct Place {
     pub(super) row: usize,
 }
 
-/// The populated piece of memory in which somebody's last access fell: saves the search if the next one falls
-/// there too.
+/// The populated piece of memory in which an access of somebody fell, from there on: saves the search if the next
+/// one falls there too.
 #[derive(Clone, Copy, Debug)]
 pub struct Nearby {
     first: u64,

@@ -302,7 +302,11 @@ proptest! {
     #[test]
     fn accesses_near_edges_agree_with_the_model((arch, accesses) in program()) {
         let (mut memory, mut model) = (memory(arch), Model::new(arch));
+        let mut near = Nearby::default();
         for (at, data, is_write) in accesses {
+            // Wherever the last access fell.
+            let (here, len) = (Addr(at), data.len() as u64);
+            prop_assert_eq!(memory.resolve_near(here, len, &mut near), memory.resolve(here, len));
             if is_write {
                 let got = memory.write(Addr(at), &data).map_err(|e| e.reason);
                 prop_assert_eq!(got, model.write(at, &data), "{:#x} + {}", at, data.len());
