@@ -61,48 +61,55 @@ impl Engine {
             let Some(packet) = queue.packets.pop_front() else {
                 return;
             };
-            self.in_flight.set(q, !queue.packets.is_empty());
-            let [tx_epoch, rx_epoch] = packet.epochs;
-            // The Rx ring was reset under the packet: its completion matches no descriptor.
-            let lost = packet.rx_descs > 0 && queue.rings[1].epoch != rx_epoch;
-            queue.rings[Direction::M2s as usize].complete(packet.tx_descs, tx_epoch);
-            queue.rings[Direction::S2m as usize].complete(packet.rx_descs, rx_epoch);
-            queue.suspended &= !packet.dmb;
-            queue.packet_count = queue.packet_count.wrapping_add(1);
-            self.counters.packets += 1;
-            self.counters.tx_descriptors += u64::from(packet.tx_descs);
-            self.counters.rx_descriptors += u64::from(packet.rx_descs);
-            queue.written = queue.written.saturating_sub(1);
-            let number = queue.completed;
-            queue.completed += 1;
-            ctx.out.tell(|| Activity::Packet {
-                queue: q as u8,
-                number,
-                slot: packet.slot,
-                descriptors: [packet.tx_descs, packet.rx_descs],
-                bytes: packet.bytes.into(),
-                started: packet.started,
-                dmb: packet.dmb,
-                write_barrier: packet.write_barrier,
-                computed: packet.computation.is_some(),
-            });
-            self.packets_in_flight -= 1;
-            ctx.out.progress = true;
-            self.armed
-                .set(q, queue.rings[Direction::M2s as usize].outstanding() > 0);
-            if lost {
-                let bit = ErrorBit::M2s(M2sError::CompPktMismatch);
-                self.raise(bit, q as u8, 0, Addr(0), Descriptor::default());
-            }
-            for direction in Direction::ALL {
-                self.announce(direction, q, &packet, ctx);
-            }
-            self.notify(q, &packet, ctx);
-            let result = packet
-                .computation
-                .and_then(|computation| computation.result);
-            self.buffers.extend(result);
+            self.complete(q, packet, ctx);
         }
+    }
+
+    /// The oldest packet of a queue, which has been taken out, is complete.
+    #[inline(never)]
+    fn complete(&mut self, q: usize, packet: Packet, ctx: &mut Ctx) {
+        let queue = &mut self.queues[q];
+        self.in_flight.set(q, !queue.packets.is_empty());
+        let [tx_epoch, rx_epoch] = packet.epochs;
+        // The Rx ring was reset under the packet: its completion matches no descriptor.
+        let lost = packet.rx_descs > 0 && queue.rings[1].epoch != rx_epoch;
+        queue.rings[Direction::M2s as usize].complete(packet.tx_descs, tx_epoch);
+        queue.rings[Direction::S2m as usize].complete(packet.rx_descs, rx_epoch);
+        queue.suspended &= !packet.dmb;
+        queue.packet_count = queue.packet_count.wrapping_add(1);
+        self.counters.packets += 1;
+        self.counters.tx_descriptors += u64::from(packet.tx_descs);
+        self.counters.rx_descriptors += u64::from(packet.rx_descs);
+        queue.written = queue.written.saturating_sub(1);
+        let number = queue.completed;
+        queue.completed += 1;
+        ctx.out.tell(|| Activity::Packet {
+            queue: q as u8,
+            number,
+            slot: packet.slot,
+            descriptors: [packet.tx_descs, packet.rx_descs],
+            bytes: packet.bytes.into(),
+            started: packet.started,
+            dmb: packet.dmb,
+            write_barrier: packet.write_barrier,
+            computed: packet.computation.is_some(),
+        });
+        self.packets_in_flight -= 1;
+        ctx.out.progress = true;
+        self.armed
+            .set(q, queue.rings[Direction::M2s as usize].outstanding() > 0);
+        if lost {
+            let bit = ErrorBit::M2s(M2sError::CompPktMismatch);
+            self.raise(bit, q as u8, 0, Addr(0), Descriptor::default());
+        }
+        for direction in Direction::ALL {
+            self.announce(direction, q, &packet, ctx);
+        }
+        self.notify(q, &packet, ctx);
+        let result = packet
+            .computation
+            .and_then(|computation| computation.result);
+        self.buffers.extend(result);
     }
 
     /// Tells the host that a packet is complete: a record for each descriptor if the queue has a
@@ -149,6 +156,7 @@ impl Engine {
 
     /// Completion records have waited for others to join them: they are sent as they are, unless they
     /// have been sent already.
+    #[inline(never)]
     pub(super) fn gathered_long_enough(&mut self, direction: Direction, q: u8, ctx: &mut Ctx) {
         let ring = &mut self.queues[usize::from(q)].completions[direction as usize];
         let burst = ring.take_due(ctx.now);
@@ -179,6 +187,7 @@ impl Engine {
     }
 
     /// The oldest completion records of a queue reach memory.
+    #[inline(never)]
     pub(super) fn land_completion(&mut self, direction: Direction, q: u8, ctx: &mut Ctx) {
         let ring = &mut self.queues[usize::from(q)].completions[direction as usize];
         let Some(burst) = ring.land() else { return };
@@ -209,6 +218,7 @@ impl Engine {
 
     /// AXI accesses that are not answered in time. Bursts are answered in order, so the oldest of
     /// each kind tells.
+    #[inline(never)]
     pub(super) fn check_timeouts(&mut self, cycle: u64, needs: &mut Needs) {
         self.check_read_timeout(cycle, needs);
         for q in self.in_flight.iter() {

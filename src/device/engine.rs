@@ -138,9 +138,14 @@ impl Outbox {
     /// Tells the observer, if there is one.
     pub(super) fn tell(&mut self, activity: impl FnOnce() -> Activity) {
         if self.observed {
-            self.activities.push(activity());
-            self.progress = true;
+            self.tell_observer(activity);
         }
+    }
+
+    #[cold]
+    fn tell_observer(&mut self, activity: impl FnOnce() -> Activity) {
+        self.activities.push(activity());
+        self.progress = true;
     }
 }
 
@@ -360,6 +365,7 @@ impl Engine {
         }
     }
 
+    #[cold]
     fn report_changes(&mut self, ctx: &mut Ctx) {
         self.interrupts.take(&mut ctx.out.interrupts);
         ctx.out.progress |= !ctx.out.interrupts.is_empty();
@@ -465,6 +471,7 @@ impl Engine {
     }
 
     /// As [`Engine::raise`], with what the stream processor found wrong.
+    #[cold]
     pub(super) fn raise_because(
         &mut self,
         bit: ErrorBit,

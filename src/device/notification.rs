@@ -75,6 +75,7 @@ impl Engine {
     }
 
     /// The oldest notification reaches memory.
+    #[inline(never)]
     pub(super) fn land_notification(&mut self, ctx: &mut Ctx) {
         let Some((at, notification)) = self.notifications.on_the_way.pop_front() else {
             return;

@@ -66,6 +66,7 @@ impl Prefetcher {
 
 impl Engine {
     /// Asks for at most one burst of descriptors; some queue has some to fetch.
+    #[inline(never)]
     pub(super) fn issue_fetch(
         &mut self,
         direction: Direction,
@@ -179,6 +180,7 @@ impl Engine {
 
     /// A burst has been read from ring memory: nothing orders that against DMA writes to the ring
     /// (A10), it sees what is visible now.
+    #[inline(never)]
     pub(super) fn fetched(&mut self, direction: Direction, q: u8, ctx: &mut Ctx) {
         let ring = &mut self.queues[usize::from(q)].rings[direction as usize];
         let Some((fetch, times)) = ring.end_fetch() else {

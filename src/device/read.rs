@@ -203,6 +203,7 @@ impl Engine {
     }
 
     /// Starts the packet that the arbiter picks. False if no queue has one that may start.
+    #[inline(never)]
     fn schedule_packet(&mut self, cycle: u64, needs: &mut Needs, ctx: &mut Ctx) -> bool {
         needs.station(Station::Read, StationState::Idle);
         if self.limits.stream_disabled[Direction::M2s as usize] {
@@ -483,6 +484,7 @@ impl Engine {
     }
 
     /// A read that nothing answers: an AXI error. If it is masked, the data is zeros (C).
+    #[cold]
     fn refuse_read(&mut self, index: usize, at: Addr) {
         let read = &self.reader.bursts[index];
         let (queue, slot, desc) = (read.queue, read.slot, read.desc);
@@ -579,9 +581,20 @@ fn read_pieces(
     first: &mut [u8],
     rest: &mut [u8],
 ) -> Result<(), AccessError> {
-    if rest.is_empty() {
-        return memory.read_near(at, first, near);
+    match rest.is_empty() {
+        true => memory.read_near(at, first, near),
+        false => read_both(memory, at, near, first, rest),
     }
+}
+
+#[cold]
+fn read_both(
+    memory: &PhysicalMemory,
+    at: Addr,
+    near: &mut Nearby,
+    first: &mut [u8],
+    rest: &mut [u8],
+) -> Result<(), AccessError> {
     let mut whole = [0; MAX_BURST_BYTES];
     let whole = &mut whole[..first.len() + rest.len()];
     memory.read_near(at, whole, near)?;

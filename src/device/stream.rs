@@ -207,6 +207,7 @@ impl Engine {
 
     /// The next `len` source bytes of a compute packet enter the stream processor, which frees their
     /// space in the data FIFO. With the last of them it computes; the result takes space.
+    #[inline(never)]
     pub(super) fn enter(&mut self, q: u8, packet: u64, len: u32, now: Instant) {
         self.free_fifo(len);
         let queue = &mut self.queues[usize::from(q)];

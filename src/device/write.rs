@@ -214,6 +214,7 @@ impl Engine {
     }
 
     /// Starts on the queue's next Rx descriptor. False if it is not there yet.
+    #[inline(never)]
     fn take_rx(&mut self, q: usize, needs: &mut Needs, now: Instant) -> bool {
         // A disabled half fills the descriptors it is at and takes no other.
         let runs = self.states[Direction::S2m as usize] == UdmaState::Normal;
@@ -285,6 +286,7 @@ impl Engine {
 
     /// Data may be waiting for an Rx descriptor that no doorbell has announced: a hint at first, an
     /// error of either half once its acknowledge timeout has passed.
+    #[inline(never)]
     fn starve(&mut self, q: usize, cycle: u64, needs: &mut Needs) {
         let queue = &mut self.queues[q];
         let ring = &queue.rings[Direction::S2m as usize];
@@ -320,6 +322,7 @@ impl Engine {
     }
 
     /// The oldest write of a queue has not been acknowledged in time: an AXI timeout, reported once.
+    #[inline(never)]
     pub(super) fn check_write_timeout(&mut self, q: usize, cycle: u64, needs: &mut Needs) {
         let Some(write) = self.queues[q].writes.front_mut() else {
             return;
@@ -431,6 +434,7 @@ impl Engine {
     }
 
     /// Issues the embedded semaphore update of the Rx descriptor filled last.
+    #[inline(never)]
     fn issue_update(&mut self, q: usize, cell: Addr, cycle: u64, ctx: &mut Ctx) {
         let left_engine = ctx.clock.edge(Cycles(cycle + 1));
         let route = ctx.fabric.route(ctx.memory, cell, EventBlock::CELL_BYTES);
@@ -589,9 +593,20 @@ fn write_pieces(
     first: &[u8],
     rest: &[u8],
 ) -> Result<Effects, AccessError> {
-    if rest.is_empty() {
-        return memory.write_near(at, first, near);
+    match rest.is_empty() {
+        true => memory.write_near(at, first, near),
+        false => write_both(memory, at, near, first, rest),
     }
+}
+
+#[cold]
+fn write_both(
+    memory: &mut PhysicalMemory,
+    at: Addr,
+    near: &mut Nearby,
+    first: &[u8],
+    rest: &[u8],
+) -> Result<Effects, AccessError> {
     let mut whole = [0; MAX_BURST_BYTES];
     let whole = &mut whole[..first.len() + rest.len()];
     let (a, b) = whole.split_at_mut(first.len());

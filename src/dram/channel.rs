@@ -204,15 +204,22 @@ impl Channel {
         if from.max(self.refreshed) + self.banks.at_most(run.accesses()) <= self.refresh_at {
             return Some(self.send_all(from, row, run, kind).1);
         }
+        Some(self.serve_near_refresh(from, row, run, kind))
+    }
+
+    /// Serves accesses before the next refresh if it does not cut them in two, else after it. Returns the cycle
+    /// after the last data.
+    #[cold]
+    fn serve_near_refresh(&mut self, from: u64, row: u32, run: Run, kind: Kind) -> u64 {
         let before = (self.banks.clone(), self.counts, self.fresh);
         let (last, end) = self.send_all(from, row, run, kind);
         if last < self.refresh_at {
-            return Some(end);
+            return end;
         }
         (self.banks, self.counts, self.fresh) = before;
         let due = self.refresh_at;
         self.refresh(due, &mut Unobserved);
-        Some(self.send_all(due, row, run, kind).1)
+        self.send_all(due, row, run, kind).1
     }
 
     /// Sends the commands for accesses to one row of each of a run's banks, none before `from`. Returns the
