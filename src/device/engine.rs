@@ -405,18 +405,13 @@ impl Engine {
             let edge = ctx.clock.edge(Cycles(needs.cycle));
             self.agenda.wake_at(edge, needs.cycle);
         }
-        if needs.at < Instant::NEVER {
-            self.wake_by(needs.at, ctx);
-        }
+        self.wake_by(needs.at, ctx);
         if needs.read
             && let Some(at) = self.reader.oldest_ready_at()
         {
             self.wake_by(at, ctx);
         }
-        let retires_at = self.next_retirement(needs.ack);
-        if retires_at < Instant::NEVER {
-            self.wake_by(retires_at, ctx);
-        }
+        self.wake_by(self.next_retirement(needs.ack), ctx);
         for station in Station::ALL {
             if let Some(state) = needs.stations[station as usize] {
                 self.enter_state(station, state, ctx);
@@ -448,7 +443,7 @@ impl Engine {
         self.stations.map(|station| station.now_at())
     }
 
-    /// Makes sure the engine works at the first clock edge at or after `at`.
+    /// Makes sure the engine works at the first clock edge at or after `at`, unless that is never.
     pub(super) fn wake_by(&mut self, at: Instant, ctx: &mut Ctx) {
         if at < self.agenda.wakes_at() {
             let cycle = ctx.clock.cycle_from(at);

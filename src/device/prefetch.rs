@@ -20,6 +20,7 @@ use crate::units::Addr;
 const MAX_BURST: usize = 64;
 
 /// The prefetch arbiter of one half.
+#[derive(Default)]
 pub(super) struct Prefetcher {
     /// Descriptors ever fetched.
     pub fetched: u64,
@@ -35,27 +36,13 @@ pub(super) struct Prefetcher {
     next_cycle: u64,
     /// No queue has anything to fetch and room for it, as long as so many descriptors are held and no register
     /// is written.
-    nothing_at: usize,
-}
-
-impl Default for Prefetcher {
-    fn default() -> Prefetcher {
-        Prefetcher {
-            fetched: 0,
-            held: 0,
-            in_flight: 0,
-            fetchable: QueueSet::default(),
-            last: 0,
-            next_cycle: 0,
-            nothing_at: usize::MAX,
-        }
-    }
+    nothing_at: Option<usize>,
 }
 
 impl Prefetcher {
     /// A register was written: there may be something to fetch.
     pub fn look_again(&mut self) {
-        self.nothing_at = usize::MAX;
+        self.nothing_at = None;
     }
 
     /// Whether bursts are on their way.
@@ -75,7 +62,7 @@ impl Engine {
         ctx: &mut Ctx,
     ) {
         let prefetcher = &self.prefetchers[direction as usize];
-        if prefetcher.held == prefetcher.nothing_at
+        if prefetcher.nothing_at == Some(prefetcher.held)
             || self.states[direction as usize] != UdmaState::Normal
         {
             return;
@@ -88,7 +75,7 @@ impl Engine {
         }
         let Some((q, count)) = self.next_fetch(direction) else {
             let prefetcher = &mut self.prefetchers[direction as usize];
-            prefetcher.nothing_at = prefetcher.held;
+            prefetcher.nothing_at = Some(prefetcher.held);
             return;
         };
         if cycle < prefetcher.next_cycle {

@@ -434,11 +434,13 @@ impl Engine {
         let read = self.reader.bursts.get_mut(index)?;
         let (at, len, queue) = (read.at, read.len, read.queue);
         let (first, rest) = read.data.room(&mut self.queues[usize::from(queue)], len);
-        let bytes = read_pieces(ctx.memory, at, &mut self.reader.near, first, rest);
-        let fault = match &mut self.faults {
-            Some(faults) => faults.strike(Site::Read, queue, ctx.now),
-            None => None,
+        let near = &mut self.reader.near;
+        let bytes = match rest.is_empty() {
+            true => ctx.memory.read_near(at, first, near),
+            false => read_pieces(ctx.memory, at, near, first, rest),
         };
+        let fault =
+            (self.faults.as_mut()).and_then(|faults| faults.strike(Site::Read, queue, ctx.now));
         match (bytes, fault) {
             (Ok(()), None) => {}
             (_, Some(FaultKind::LostRead)) => return None,
@@ -574,21 +576,9 @@ impl ReadData {
 }
 
 /// Reads one burst into a place that wraps around.
-fn read_pieces(
-    memory: &PhysicalMemory,
-    at: Addr,
-    near: &mut Nearby,
-    first: &mut [u8],
-    rest: &mut [u8],
-) -> Result<(), AccessError> {
-    match rest.is_empty() {
-        true => memory.read_near(at, first, near),
-        false => read_both(memory, at, near, first, rest),
-    }
-}
-
+// Apart, for its room on the stack.
 #[cold]
-fn read_both(
+fn read_pieces(
     memory: &PhysicalMemory,
     at: Addr,
     near: &mut Nearby,

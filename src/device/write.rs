@@ -535,6 +535,7 @@ impl Engine {
                 return;
             }
             _ if flush => Ok(Effects::None),
+            _ if rest.is_empty() => ctx.memory.write_near(at, first, &mut self.writer.near),
             _ => write_pieces(ctx.memory, at, &mut self.writer.near, first, rest),
         };
         match written {
@@ -586,21 +587,9 @@ impl Engine {
 }
 
 /// Writes one burst from a place that wraps around.
-fn write_pieces(
-    memory: &mut PhysicalMemory,
-    at: Addr,
-    near: &mut Nearby,
-    first: &[u8],
-    rest: &[u8],
-) -> Result<Effects, AccessError> {
-    match rest.is_empty() {
-        true => memory.write_near(at, first, near),
-        false => write_both(memory, at, near, first, rest),
-    }
-}
-
+// Apart, for its room on the stack.
 #[cold]
-fn write_both(
+fn write_pieces(
     memory: &mut PhysicalMemory,
     at: Addr,
     near: &mut Nearby,

@@ -1,8 +1,8 @@
 //! One simulated machine: memory, engines, sequencers, a clock, and the loop that runs them.
 //!
 //! A [`System`] is driven from outside: the host stores to memory and registers, then lets time
-//! pass with [`System::run_until`]. Everything that happens is an event of one queue with a total
-//! order, so the same calls give the same run.
+//! pass with [`System::run_until`]. Everything that happens is an event, and all events have a total order, so
+//! the same calls give the same run. Those of an engine wait in its agenda; the queue here has its next turn.
 
 mod condition;
 #[cfg(debug_assertions)]
