@@ -2,7 +2,6 @@
 
 use super::engine::EngineEvent;
 use crate::sim::{EventClass, Instant};
-use std::collections::VecDeque;
 
 /// Classes of an engine's events, in their order within an instant.
 const CLASSES: [EventClass; 3] = [EventClass::Visible, EventClass::Sample, EventClass::Clocked];
@@ -11,7 +10,7 @@ const CLASSES: [EventClass; 3] = [EventClass::Visible, EventClass::Sample, Event
 pub(super) struct Agenda {
     /// Events of each class, the next one first. They come nearly in the order they happen: most go to
     /// the end, others a few places before it.
-    lists: [VecDeque<(Instant, EngineEvent)>; CLASSES.len()],
+    lists: [List; CLASSES.len()],
     /// When the first of each list happens; never, if there is none.
     fronts: [Instant; CLASSES.len()],
     /// When the engine works next, and the cycle; never, if it does not. Clocked, after all events.
@@ -33,12 +32,8 @@ impl Agenda {
     #[inline]
     pub fn push(&mut self, at: Instant, event: EngineEvent) {
         let index = index_of(event.class());
-        let list = &mut self.lists[index];
         self.fronts[index] = self.fronts[index].min(at);
-        match list.back() {
-            Some((last, _)) if *last > at => insert(list, at, event),
-            _ => list.push_back((at, event)),
-        }
+        self.lists[index].push(at, event);
     }
 
     /// When the engine works next.
@@ -78,21 +73,52 @@ impl Agenda {
             let (_, cycle) = std::mem::replace(&mut self.wake, (Instant::NEVER, 0));
             return Some(EngineEvent::Wake { cycle });
         }
-        let (_, event) = self.lists[index].pop_front()?;
-        let next = self.lists[index].front();
-        self.fronts[index] = next.map_or(Instant::NEVER, |(at, _)| *at);
+        let (event, next) = self.lists[index].pop()?;
+        self.fronts[index] = next;
         Some(event)
     }
 }
 
-/// Puts an event where it belongs, before some that are there already.
-#[inline(never)]
-fn insert(list: &mut VecDeque<(Instant, EngineEvent)>, at: Instant, event: EngineEvent) {
-    let mut index = list.len();
-    list.push_back((at, event));
-    while index > 0 && list[index - 1].0 > at {
-        list.swap(index - 1, index);
-        index -= 1;
+/// Events in order. Side by side, unlike in a ring buffer: one that comes late is moved to its place over
+/// those before it.
+#[derive(Default)]
+struct List {
+    events: Vec<(Instant, EngineEvent)>,
+    /// How many of them have happened.
+    over: usize,
+}
+
+impl List {
+    /// Adds an event after those of its instant.
+    #[inline]
+    fn push(&mut self, at: Instant, event: EngineEvent) {
+        if self.events.len() == self.events.capacity() && self.over > self.events.len() / 2 {
+            self.forget();
+        }
+        self.events.push((at, event));
+        let events = &mut self.events[self.over..];
+        let mut place = events.len() - 1;
+        while place > 0 && events[place - 1].0 > at {
+            events[place] = events[place - 1];
+            place -= 1;
+        }
+        events[place] = (at, event);
+    }
+
+    /// Makes room by forgetting what has happened.
+    #[cold]
+    fn forget(&mut self) {
+        self.events.drain(..self.over);
+        self.over = 0;
+    }
+
+    /// Takes the next event, and says when the one after it happens.
+    #[inline]
+    fn pop(&mut self) -> Option<(EngineEvent, Instant)> {
+        let (_, event) = *self.events.get(self.over)?;
+        self.over += 1;
+        let next = self.events.get(self.over);
+        Some((event, next.map_or(Instant::NEVER, |(at, _)| *at)))
     }
 }
 

@@ -13,11 +13,13 @@ use crate::sim::Instant;
 use crate::units::{Addr, Cycles};
 
 impl Packet {
-    /// When the packet is complete, once all its writes are visible.
-    fn complete_at(&self) -> Option<Instant> {
+    /// When the packet is complete; never, as long as not all its writes are visible.
+    fn complete_at(&self) -> Instant {
         let written = self.to_write == 0 && self.invisible == 0 && !self.update_due;
-        let done = written && !self.computing();
-        done.then_some(self.acknowledged_at)
+        match written && !self.computing() {
+            true => self.acknowledged_at,
+            false => Instant::NEVER,
+        }
     }
 }
 
@@ -33,9 +35,10 @@ impl Engine {
 
     fn retire_writes(&mut self, q: usize, ctx: &mut Ctx) {
         while let Some(write) = self.queues[q].writes.front() {
-            let Some(acknowledged) = write.acknowledged_at.filter(|at| *at <= ctx.now) else {
+            let acknowledged = write.acknowledged_at;
+            if acknowledged > ctx.now {
                 return;
-            };
+            }
             ctx.out.tell(|| write.activity(q, acknowledged));
             let (from_lane, from_fifo) = match write.data {
                 WriteData::Lane(_) => (write.len, write.len),
@@ -45,7 +48,6 @@ impl Engine {
             let queue = &mut self.queues[q];
             queue.lane.free(from_lane);
             queue.writes.pop_front();
-            queue.first_write += 1;
             self.writer.outstanding -= 1;
             self.free_fifo(from_fifo);
         }
@@ -54,14 +56,13 @@ impl Engine {
     fn complete_packets(&mut self, q: usize, ctx: &mut Ctx) {
         loop {
             let queue = &mut self.queues[q];
-            let due = queue.packets.front().and_then(Packet::complete_at);
+            let due = queue.packets.front().map(Packet::complete_at);
             if due.is_none_or(|at| at > ctx.now) {
                 return;
             }
-            let Some(packet) = queue.packets.pop_front() else {
-                return;
-            };
-            self.complete(q, packet, ctx);
+            if let Some(packet) = queue.packets.pop_front() {
+                self.complete(q, packet, ctx);
+            }
         }
     }
 
@@ -80,9 +81,8 @@ impl Engine {
         self.counters.packets += 1;
         self.counters.tx_descriptors += u64::from(packet.tx_descs);
         self.counters.rx_descriptors += u64::from(packet.rx_descs);
-        queue.written = queue.written.saturating_sub(1);
-        let number = queue.completed;
-        queue.completed += 1;
+        queue.written = queue.written.max(queue.packets.first());
+        let number = queue.packets.first() - 1;
         ctx.out.tell(|| Activity::Packet {
             queue: q as u8,
             number,
@@ -298,12 +298,13 @@ impl Engine {
     /// acknowledges, the oldest write. Never, if that is not known.
     pub(super) fn next_retirement(&self, acknowledges: bool) -> Instant {
         let mut next = Instant::NEVER;
-        let mut consider = |due: Option<Instant>| next = next.min(due.unwrap_or(Instant::NEVER));
         for q in self.in_flight.iter() {
             let queue = &self.queues[q];
-            consider(queue.packets.front().and_then(Packet::complete_at));
-            if acknowledges {
-                consider(queue.writes.front().and_then(|write| write.acknowledged_at));
+            if let Some(packet) = queue.packets.front() {
+                next = next.min(packet.complete_at());
+            }
+            if acknowledges && let Some(write) = queue.writes.front() {
+                next = next.min(write.acknowledged_at);
             }
         }
         next

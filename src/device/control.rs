@@ -292,11 +292,9 @@ impl Engine {
         self.reader.drop_work();
         self.writer.outstanding = 0;
         for queue in &mut self.queues {
-            queue.first_write = queue.next_write();
             queue.writes.clear();
-            queue.completed += queue.packets.len() as u64;
             queue.packets.clear();
-            queue.written = 0;
+            queue.written = queue.packets.next();
             queue.rx = None;
             queue.update = None;
             queue.suspended = false;

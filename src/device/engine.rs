@@ -405,13 +405,11 @@ impl Engine {
             let edge = ctx.clock.edge(Cycles(needs.cycle));
             self.agenda.wake_at(edge, needs.cycle);
         }
-        self.wake_by(needs.at, ctx);
-        if needs.read
-            && let Some(at) = self.reader.oldest_ready_at()
-        {
-            self.wake_by(at, ctx);
+        let mut next = needs.at.min(self.next_retirement(needs.ack));
+        if needs.read {
+            next = next.min(self.reader.oldest_ready_at());
         }
-        self.wake_by(self.next_retirement(needs.ack), ctx);
+        self.wake_by(next, ctx);
         for station in Station::ALL {
             if let Some(state) = needs.stations[station as usize] {
                 self.enter_state(station, state, ctx);
@@ -444,11 +442,17 @@ impl Engine {
     }
 
     /// Makes sure the engine works at the first clock edge at or after `at`, unless that is never.
-    pub(super) fn wake_by(&mut self, at: Instant, ctx: &mut Ctx) {
+    #[inline]
+    pub(super) fn wake_by(&mut self, at: Instant, ctx: &Ctx) {
         if at < self.agenda.wakes_at() {
-            let cycle = ctx.clock.cycle_from(at);
-            self.agenda.wake_at(ctx.clock.edge(cycle), cycle.0);
+            self.wake_at_edge(at, ctx.clock);
         }
+    }
+
+    #[inline(never)]
+    fn wake_at_edge(&mut self, at: Instant, clock: &Clock) {
+        let cycle = clock.cycle_from(at);
+        self.agenda.wake_at(clock.edge(cycle), cycle.0);
     }
 
     /// Sets an error bit; unless it is masked, aborts the engine: nothing more is issued, what was

@@ -38,6 +38,7 @@ mod reload;
 mod ring;
 mod stall;
 mod stream;
+mod window;
 mod write;
 
 pub use activity::{Access, Activity, Station, StationState, StationTimes};

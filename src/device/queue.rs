@@ -8,11 +8,11 @@ use super::lane::Lane;
 use super::rate_limit::{RateLimit, TokenBucket};
 use super::ring::Ring;
 use super::stream::Computation;
+use super::window::Window;
 use super::write::{RxCursor, WriteBurst};
 use crate::desc::PacketTracker;
 use crate::sim::Instant;
 use crate::units::Addr;
-use std::collections::VecDeque;
 
 /// A packet between its first read and its completion.
 pub(super) struct Packet {
@@ -58,19 +58,16 @@ pub(super) struct Queue {
     /// Follows the packet whose descriptors are arriving, and its bytes so far.
     pub tracker: PacketTracker,
     pub arriving_bytes: u64,
-    /// Packets in flight, oldest first.
-    pub packets: VecDeque<Packet>,
-    /// How many of them, from the front, have issued all their writes.
-    pub written: usize,
-    /// Packets completed before the first in `packets`.
-    pub completed: u64,
+    /// Packets in flight.
+    pub packets: Window<Packet>,
+    /// Number of the oldest that has not issued all its writes.
+    pub written: u64,
     /// The Rx descriptor being filled.
     pub rx: Option<RxCursor>,
     /// The cell that the embedded update of a filled Rx descriptor increments next.
     pub update: Option<Addr>,
-    /// Writes not yet acknowledged, oldest first, and the number of the oldest.
-    pub writes: VecDeque<WriteBurst>,
-    pub first_write: u64,
+    /// Writes not yet acknowledged.
+    pub writes: Window<WriteBurst>,
     /// No write is issued before all writes below this number are acknowledged.
     pub fence: u64,
     /// The same for every queue of the engine; empty unless SOW has engine scope.
@@ -111,13 +108,11 @@ impl Queue {
             whole_packets: 0,
             tracker: PacketTracker::new(0),
             arriving_bytes: 0,
-            packets: VecDeque::new(),
+            packets: Window::default(),
             written: 0,
-            completed: 0,
             rx: None,
             update: None,
-            writes: VecDeque::new(),
-            first_write: 0,
+            writes: Window::default(),
             fence: 0,
             engine_fence: Vec::new(),
             visible_floor: Vec::new(),
@@ -135,11 +130,6 @@ impl Queue {
             tokens: TokenBucket::default(),
             stream: compute::QueueState::default(),
         }
-    }
-
-    /// Number of the next write burst.
-    pub fn next_write(&self) -> u64 {
-        self.first_write + self.writes.len() as u64
     }
 }
 

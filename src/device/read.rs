@@ -13,6 +13,7 @@ use super::faults::{FaultKind, Site};
 use super::queue::{Needs, Packet, Queue};
 use super::queue_set::QueueSet;
 use super::stream::{Computation, Pace};
+use super::window::Window;
 use crate::arch::EngineId;
 use crate::arch::regs::{Direction, M2sError, UdmaState};
 use crate::desc::{Descriptor, TxDesc};
@@ -54,8 +55,8 @@ struct ReadBurst {
     times: Times,
     /// Cycle of its issue; never once it has been reported as timed out.
     issued_at: u64,
-    /// When its data is at the engine; known once it is sampled.
-    ready_at: Option<Instant>,
+    /// When its data is at the engine; never, as long as it is not sampled.
+    ready_at: Instant,
 }
 
 /// The read path of an engine.
@@ -76,9 +77,8 @@ pub(super) struct Reader {
     pub schedulable: QueueSet,
     /// First cycle at which the next burst can be issued.
     next_cycle: u64,
-    /// Bursts in flight, oldest first, and the number of the oldest.
-    bursts: VecDeque<ReadBurst>,
-    first_burst: u64,
+    /// Bursts in flight.
+    bursts: Window<ReadBurst>,
     /// Bytes of the data FIFO in use, all queues.
     pub fifo_used: u64,
     /// Where the last burst fell.
@@ -92,14 +92,15 @@ impl Reader {
         self.sources.clear();
         self.offset = 0;
         self.computed = None;
-        self.first_burst += self.bursts.len() as u64;
         self.bursts.clear();
         self.fifo_used = 0;
     }
 
-    /// When the oldest burst's data is there, if that is known yet.
-    pub fn oldest_ready_at(&self) -> Option<Instant> {
-        self.bursts.front()?.ready_at
+    /// When the oldest burst's data is there; never, if that is not known yet.
+    pub fn oldest_ready_at(&self) -> Instant {
+        self.bursts
+            .front()
+            .map_or(Instant::NEVER, |read| read.ready_at)
     }
 }
 
@@ -154,14 +155,14 @@ impl Engine {
         let beats = Self::beats(len);
         let near = &mut self.reader.near;
         let route = ctx.fabric.route_near(ctx.memory, at, u64::from(len), near);
-        let burst = self.reader.first_burst + self.reader.bursts.len() as u64;
+        let burst = self.reader.bursts.next();
         let (slot, desc) = (source.slot, source.desc);
         let access = InFlight::Read { burst };
         let times = self.send((access, Way::Read), ctx.now, (route, len), ctx);
         if let Some(times) = times {
             self.agenda.push(times.done, EngineEvent::Read { burst });
         }
-        self.reader.bursts.push_back(ReadBurst {
+        self.reader.bursts.push(ReadBurst {
             queue: q as u8,
             at,
             len,
@@ -172,7 +173,7 @@ impl Engine {
             channel: route.channel() as u32,
             times: times.unwrap_or_default(),
             issued_at: cycle,
-            ready_at: None,
+            ready_at: Instant::NEVER,
         });
         self.reader.offset += len;
         self.reader.next_cycle = cycle + self.reader.pace.cycles(beats, route.is_state_buffer());
@@ -195,8 +196,7 @@ impl Engine {
 
     /// It is known when a read burst is sampled.
     pub(super) fn read_timed(&mut self, burst: u64, times: Times) {
-        let index = burst.checked_sub(self.reader.first_burst);
-        if let Some(read) = index.and_then(|index| self.reader.bursts.get_mut(index as usize)) {
+        if let Some(read) = self.reader.bursts.get_mut(burst) {
             read.times = times;
             self.agenda.push(times.done, EngineEvent::Read { burst });
         }
@@ -379,7 +379,7 @@ impl Engine {
             });
             self.reader.sources.clear();
             packet.to_write = 0;
-            self.queues[q].packets.push_back(packet);
+            self.queues[q].packets.push(packet);
             let bit = ErrorBit::M2s(refusal.reason.bit());
             self.raise_because(bit, q as u8, slot, at, desc, Some(refusal.reason));
             return 0;
@@ -397,7 +397,7 @@ impl Engine {
             None => u64::from(packet.to_write),
             Some(computation) => computation.plan.source_bytes as u64,
         };
-        queue.packets.push_back(packet);
+        queue.packets.push(packet);
         self.reader.queue = Some(q);
         bytes
     }
@@ -416,7 +416,7 @@ impl Engine {
             .retain(|source| !source.desc.len_ctrl().meta());
         self.reader.pace = Pace::of(&plan.operation, &self.compute);
         let queue = &self.queues[q];
-        self.reader.computed = Some((queue.completed + queue.packets.len() as u64, 0));
+        self.reader.computed = Some((queue.packets.next(), 0));
         // A packet's result is at most as long as its longest packet, which is less than 2^20 bytes.
         packet.to_write = plan.result_bytes as u32;
         let room = self.buffers.pop().unwrap_or_default();
@@ -430,8 +430,7 @@ impl Engine {
     /// A read burst reaches its target: the bytes are taken now. Returns the register to ask if
     /// that is what the burst reads.
     pub(super) fn sample_read(&mut self, burst: u64, ctx: &mut Ctx) -> Option<RegisterRead> {
-        let index = burst.checked_sub(self.reader.first_burst)? as usize;
-        let read = self.reader.bursts.get_mut(index)?;
+        let read = self.reader.bursts.get(burst)?;
         let (at, len, queue) = (read.at, read.len, read.queue);
         let (first, rest) = read.data.room(&mut self.queues[usize::from(queue)], len);
         let near = &mut self.reader.near;
@@ -450,7 +449,7 @@ impl Engine {
                     *byte ^= 1 << bit;
                 }
             }
-            (_, Some(FaultKind::ReadError)) => self.refuse_read(index, at),
+            (_, Some(FaultKind::ReadError)) => self.refuse_read(burst, at),
             (Err(error), _) => {
                 if error.reason == AccessReason::Registers
                     && let Some((engine, offset)) = register_window(ctx.memory, at, len)
@@ -461,20 +460,17 @@ impl Engine {
                         offset,
                     });
                 }
-                self.refuse_read(index, at);
+                self.refuse_read(burst, at);
             }
             _ => {}
         }
-        self.sampled(index, ctx);
+        self.sampled(burst, ctx);
         None
     }
 
     /// The answer to a read that [`Engine::run`] handed back.
     pub fn answer_register_read(&mut self, burst: u64, value: u32, ctx: &mut Ctx) {
-        let Some(index) = burst.checked_sub(self.reader.first_burst) else {
-            return;
-        };
-        let Some(read) = self.reader.bursts.get(index as usize) else {
+        let Some(read) = self.reader.bursts.get(burst) else {
             return;
         };
         let queue = &mut self.queues[usize::from(read.queue)];
@@ -482,13 +478,15 @@ impl Engine {
         for (to, byte) in first.iter_mut().chain(rest).zip(value.to_le_bytes()) {
             *to = byte;
         }
-        self.sampled(index as usize, ctx);
+        self.sampled(burst, ctx);
     }
 
     /// A read that nothing answers: an AXI error. If it is masked, the data is zeros (C).
     #[cold]
-    fn refuse_read(&mut self, index: usize, at: Addr) {
-        let read = &self.reader.bursts[index];
+    fn refuse_read(&mut self, burst: u64, at: Addr) {
+        let Some(read) = self.reader.bursts.get(burst) else {
+            return;
+        };
         let (queue, slot, desc) = (read.queue, read.slot, read.desc);
         let lanes = &mut self.queues[usize::from(queue)];
         let (first, rest) = read.data.room(lanes, read.len);
@@ -498,12 +496,14 @@ impl Engine {
         self.raise(bit, queue, slot, at, desc);
     }
 
-    fn sampled(&mut self, index: usize, ctx: &mut Ctx) {
-        let read = &mut self.reader.bursts[index];
+    fn sampled(&mut self, burst: u64, ctx: &mut Ctx) {
+        let Some(read) = self.reader.bursts.get_mut(burst) else {
+            return;
+        };
         let ready_at = ctx.now + read.times.response;
-        read.ready_at = Some(ready_at);
+        read.ready_at = ready_at;
         self.counters.bytes_read += u64::from(read.len);
-        if index == 0 && self.waits_for_read {
+        if self.waits_for_read && burst == self.reader.bursts.first() {
             self.wake_by(ready_at, ctx);
         }
     }
@@ -512,9 +512,10 @@ impl Engine {
     pub(super) fn retire_reads(&mut self, ctx: &mut Ctx) {
         let now = ctx.now;
         while let Some(read) = self.reader.bursts.front() {
-            let Some(answered) = read.ready_at.filter(|at| *at <= now) else {
+            let answered = read.ready_at;
+            if answered > now {
                 return;
-            };
+            }
             ctx.out.tell(|| Activity::Read {
                 queue: read.queue,
                 slot: read.slot,
@@ -533,7 +534,6 @@ impl Engine {
                 ReadData::Source { packet, .. } => self.enter(queue, packet, len, now),
             }
             self.reader.bursts.pop_front();
-            self.reader.first_burst += 1;
         }
     }
 

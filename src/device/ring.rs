@@ -1,6 +1,7 @@
 //! One direction of one queue: the ring's pointers and its slice of the prefetch FIFO.
 
 use super::fabric::Times;
+use super::window::Window;
 use crate::arch::regs::RingPointer;
 use crate::desc::{DESC_BYTES, Descriptor, RingId};
 use crate::sim::Instant;
@@ -59,14 +60,12 @@ pub struct Ring {
     pub epoch: u32,
     /// Descriptors that wait for the scheduler or the write path.
     pub fifo: VecDeque<Prefetched>,
-    /// Bursts on their way, oldest first; they are sampled in this order.
-    pub fetches: VecDeque<Fetch>,
+    /// Bursts on their way; they are sampled in this order.
+    pub fetches: Window<Fetch>,
     /// Descriptors of those that are not stale.
     coming: usize,
-    /// Fetches ever sampled.
-    fetches_ended: u64,
-    /// How many of those on their way, from the front, it is known of when they are sampled.
-    fetches_timed: usize,
+    /// Number of the oldest of which it is not known when it is sampled.
+    fetches_timed: u64,
     /// When the last burst issued is sampled.
     pub sampled_until: Instant,
 }
@@ -128,14 +127,14 @@ impl Ring {
     pub fn begin_fetch(&mut self, fetch: Fetch) -> u64 {
         self.head += u64::from(fetch.count);
         self.coming += fetch.count as usize;
-        self.fetches.push_back(fetch);
-        self.fetches_ended + self.fetches.len() as u64 - 1
+        let number = self.fetches.next();
+        self.fetches.push(fetch);
+        number
     }
 
     /// A fetch has its times.
     pub fn fetch_timed(&mut self, fetch: u64, times: Times) {
-        let index = fetch.checked_sub(self.fetches_ended);
-        if let Some(fetch) = index.and_then(|index| self.fetches.get_mut(index as usize)) {
+        if let Some(fetch) = self.fetches.get_mut(fetch) {
             fetch.times = Some(times);
         }
     }
@@ -159,8 +158,6 @@ impl Ring {
         if !fetch.stale {
             self.coming -= fetch.count as usize;
         }
-        self.fetches_ended += 1;
-        self.fetches_timed -= 1;
         Some((fetch, times))
     }
 

@@ -84,7 +84,7 @@ impl Engine {
             return StallReason::Stuck;
         }
         let rx = &queue.rings[S2m as usize];
-        let starved = queue.packets.len() > queue.written && queue.rx.is_none();
+        let starved = queue.packets.get(queue.written).is_some() && queue.rx.is_none();
         if starved && rx.fifo.is_empty() && rx.fetches.is_empty() {
             match (rx.to_fetch(), queue.prefetch_on[S2m as usize]) {
                 (0, _) => return StallReason::RxDescriptors,

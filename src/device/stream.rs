@@ -94,8 +94,7 @@ impl Packet {
 impl Queue {
     /// Room for the `len` source bytes at `offset` of a compute packet, by its number in the queue.
     pub fn source_room(&mut self, packet: u64, offset: u32, len: u32) -> &mut [u8] {
-        let index = packet.checked_sub(self.completed);
-        let packet = index.and_then(|index| self.packets.get_mut(index as usize));
+        let packet = self.packets.get_mut(packet);
         let computation = packet.and_then(|packet| packet.computation.as_mut());
         let (start, end) = (offset as usize, (offset + len) as usize);
         computation
@@ -105,8 +104,7 @@ impl Queue {
 
     /// The `len` bytes at `offset` of a compute packet's result.
     pub fn result_bytes(&self, packet: u64, offset: u32, len: u32) -> &[u8] {
-        let index = packet.checked_sub(self.completed);
-        let packet = index.and_then(|index| self.packets.get(index as usize));
+        let packet = self.packets.get(packet);
         let computation = packet.and_then(|packet| packet.computation.as_ref());
         let result = computation.and_then(|computation| computation.result.as_deref());
         let (start, end) = (offset as usize, (offset + len) as usize);
@@ -211,9 +209,7 @@ impl Engine {
     pub(super) fn enter(&mut self, q: u8, packet: u64, len: u32, now: Instant) {
         self.free_fifo(len);
         let queue = &mut self.queues[usize::from(q)];
-        let index = packet.checked_sub(queue.completed);
-        let packet = index.and_then(|index| queue.packets.get_mut(index as usize));
-        let Some((packet, computation)) = packet.and_then(|packet| {
+        let Some((packet, computation)) = queue.packets.get_mut(packet).and_then(|packet| {
             let computation = packet.computation.as_mut()?;
             Some((&mut packet.acknowledged_at, computation))
         }) else {

@@ -66,8 +66,8 @@ pub(super) struct WriteBurst {
     times: Times,
     /// Cycle of its issue; never once it has been reported as timed out.
     pub issued_at: u64,
-    /// When the engine has the acknowledge; known once it is visible.
-    pub acknowledged_at: Option<Instant>,
+    /// When the engine has the acknowledge; never, as long as it is not visible.
+    pub acknowledged_at: Instant,
 }
 
 /// An address at which no generation has anything: the lowest of a stretch longer than any descriptor.
@@ -105,19 +105,17 @@ impl WriteBurst {
     }
 }
 
-impl Queue {
-    /// Times of a write. Those of one queue to the same bytes become visible in issue order (A3): those to one
-    /// channel do.
-    #[inline]
-    fn in_order(&mut self, channel: usize, mut times: Times, ctx: &Ctx) -> Times {
-        if self.visible_floor.is_empty() {
-            self.visible_floor = vec![Instant::START; ctx.fabric.channels()];
-        }
-        let floor = &mut self.visible_floor[channel];
-        times.done = times.done.max(*floor);
-        *floor = times.done;
-        times
+/// Times of a write. Those of one queue to the same bytes become visible in issue order (A3): those to one
+/// channel do. `floors` says when the last one there does, for each channel.
+#[inline]
+fn in_order(floors: &mut Vec<Instant>, channel: usize, mut times: Times, ctx: &Ctx) -> Times {
+    if floors.is_empty() {
+        *floors = vec![Instant::START; ctx.fabric.channels()];
     }
+    let floor = &mut floors[channel];
+    times.done = times.done.max(*floor);
+    *floor = times.done;
+    times
 }
 
 impl Engine {
@@ -209,8 +207,8 @@ impl Engine {
     /// Whether writes that must be acknowledged first are not.
     fn fenced(&self, queue: &Queue) -> bool {
         let engine_fenced = (queue.engine_fence.iter().zip(&self.queues))
-            .any(|(fence, other)| other.first_write < *fence);
-        queue.first_write < queue.fence || engine_fenced
+            .any(|(fence, other)| other.writes.first() < *fence);
+        queue.writes.first() < queue.fence || engine_fenced
     }
 
     /// Starts on the queue's next Rx descriptor. False if it is not there yet.
@@ -263,10 +261,12 @@ impl Engine {
             row,
             flush,
         });
-        let written = queue.written;
-        queue.packets[written].rx_descs += 1;
-        queue.packets[written].interrupt[1] |= rx.len_ctrl.int_en();
-        if queue.packets[written].rx_descs == self.spec.limits.rx_descs_per_packet + 1 {
+        let Some(packet) = queue.packets.get_mut(queue.written) else {
+            return false;
+        };
+        packet.rx_descs += 1;
+        packet.interrupt[1] |= rx.len_ctrl.int_en();
+        if packet.rx_descs == self.spec.limits.rx_descs_per_packet + 1 {
             // It goes on, if that is masked: modelled (C).
             let bit = ErrorBit::S2m(S2mError::PrefetchSaturate);
             self.raise(bit, q as u8, prefetched.slot, rx.buf1_ptr, prefetched.desc);
@@ -274,10 +274,14 @@ impl Engine {
         let strong = rx.len_ctrl.strong_order_wr() && self.spec.caps.strong_order_writes;
         self.counters.strong_order_writes += u64::from(strong);
         if strong || flush {
-            let fence = self.queues[q].next_write();
+            let fence = self.queues[q].writes.next();
             self.queues[q].fence = fence;
             if self.sow_scope == SowScope::Engine {
-                let fences = self.queues.iter().map(Queue::next_write).collect();
+                let fences = self
+                    .queues
+                    .iter()
+                    .map(|queue| queue.writes.next())
+                    .collect();
                 self.queues[q].engine_fence = fences;
             }
         }
@@ -368,24 +372,26 @@ impl Engine {
         let route = ctx.fabric.route_near(ctx.memory, at, u64::from(len), near);
         let times = self.send_write(q, left_engine, (route, len), ctx);
         let queue = &mut self.queues[q];
-        let packet = &mut queue.packets[queue.written];
+        let Some(packet) = queue.packets.get_mut(queue.written) else {
+            return;
+        };
         let data = match packet.take(len) {
             None => WriteData::Lane(queue.lane.take(len)),
             Some(offset) => WriteData::Result(offset),
         };
-        queue.writes.push_back(WriteBurst {
+        queue.writes.push(WriteBurst {
             at,
             flush,
             len,
             data,
             desc,
             slot,
-            packet: queue.completed + queue.written as u64,
+            packet: queue.written,
             issued: left_engine,
             channel: route.channel() as u32,
             times,
             issued_at: cycle,
-            acknowledged_at: None,
+            acknowledged_at: Instant::NEVER,
         });
         self.writer.outstanding += 1;
         self.writer.next_cycle = cycle + u64::from(beats);
@@ -411,8 +417,10 @@ impl Engine {
     /// Moves on to the next packet if the one being written has issued all it has to.
     fn packet_written(&mut self, q: usize) {
         let queue = &mut self.queues[q];
-        let next = queue.next_write();
-        let packet = &queue.packets[queue.written];
+        let next = queue.writes.next();
+        let Some(packet) = queue.packets.get(queue.written) else {
+            return;
+        };
         if packet.to_write > 0 || packet.update_due {
             return;
         }
@@ -442,23 +450,24 @@ impl Engine {
         let times = self.send_write(q, left_engine, (route, len), ctx);
         let queue = &mut self.queues[q];
         queue.update = None;
-        queue.writes.push_back(WriteBurst {
+        queue.writes.push(WriteBurst {
             at: cell,
             flush: false,
             len,
             data: WriteData::Increment,
             desc: Descriptor::default(),
             slot: 0,
-            packet: queue.completed + queue.written as u64,
+            packet: queue.written,
             issued: left_engine,
             channel: route.channel() as u32,
             times,
             issued_at: cycle,
-            acknowledged_at: None,
+            acknowledged_at: Instant::NEVER,
         });
-        let packet = &mut queue.packets[queue.written];
-        packet.invisible += 1;
-        packet.update_due = false;
+        if let Some(packet) = queue.packets.get_mut(queue.written) {
+            packet.invisible += 1;
+            packet.update_due = false;
+        }
         self.writer.outstanding += 1;
         self.writer.next_cycle = cycle + 1;
         self.counters.embedded_updates += 1;
@@ -474,13 +483,18 @@ impl Engine {
         (route, len): (Route, u32),
         ctx: &mut Ctx,
     ) -> Times {
-        let burst = self.queues[q].next_write();
+        let burst = self.queues[q].writes.next();
         let queue = q as u8;
         let access = InFlight::Write { queue, burst };
         let Some(times) = self.send((access, Way::Write), issued, (route, len), ctx) else {
             return Times::default();
         };
-        let times = self.queues[q].in_order(route.channel(), times, ctx);
+        let times = in_order(
+            &mut self.queues[q].visible_floor,
+            route.channel(),
+            times,
+            ctx,
+        );
         self.agenda
             .push(times.done, EngineEvent::Write { queue, burst });
         times
@@ -489,14 +503,11 @@ impl Engine {
     /// It is known when a write burst becomes visible.
     pub(super) fn write_timed(&mut self, q: u8, burst: u64, times: Times, ctx: &mut Ctx) {
         let queue = &mut self.queues[usize::from(q)];
-        let Some(index) = burst.checked_sub(queue.first_write) else {
+        let Some(write) = queue.writes.get_mut(burst) else {
             return;
         };
-        let Some(write) = queue.writes.get(index as usize) else {
-            return;
-        };
-        let times = queue.in_order(write.channel as usize, times, ctx);
-        queue.writes[index as usize].times = times;
+        write.times = in_order(&mut queue.visible_floor, write.channel as usize, times, ctx);
+        let times = write.times;
         let event = EngineEvent::Write { queue: q, burst };
         self.agenda.push(times.done, event);
     }
@@ -505,10 +516,7 @@ impl Engine {
     pub(super) fn land_write(&mut self, q: u8, burst: u64, ctx: &mut Ctx) {
         let fault = self.strike(Site::Write, q, ctx.now);
         let queue = &mut self.queues[usize::from(q)];
-        let Some(index) = burst.checked_sub(queue.first_write) else {
-            return;
-        };
-        let Some(write) = queue.writes.get_mut(index as usize) else {
+        let Some(write) = queue.writes.get_mut(burst) else {
             return;
         };
         let late = match fault {
@@ -517,7 +525,7 @@ impl Engine {
         };
         let acknowledged_at = ctx.now + write.times.response + late;
         if fault != Some(FaultKind::LostAck) {
-            write.acknowledged_at = Some(acknowledged_at);
+            write.acknowledged_at = acknowledged_at;
         }
         let (at, len, slot, desc) = (write.at, write.len, write.slot, write.desc);
         let (data, flush, packet) = (write.data, write.flush, write.packet);
@@ -531,7 +539,7 @@ impl Engine {
             Some(FaultKind::WriteError) => {
                 let bit = ErrorBit::S2m(S2mError::DataResponse);
                 self.raise(bit, q, slot, at, desc);
-                self.acknowledge_due(q, index as usize, acknowledged_at, ctx);
+                self.acknowledge_due(q, burst, packet, acknowledged_at, ctx);
                 return;
             }
             _ if flush => Ok(Effects::None),
@@ -564,23 +572,25 @@ impl Engine {
         }
         // A packet whose write is never acknowledged is never complete.
         if fault != Some(FaultKind::LostAck) {
-            self.acknowledge_due(q, index as usize, acknowledged_at, ctx);
+            self.acknowledge_due(q, burst, packet, acknowledged_at, ctx);
         }
     }
 
     /// Accounts for a visible write and wakes the engine if someone waits for its acknowledge.
-    fn acknowledge_due(&mut self, q: u8, index: usize, at: Instant, ctx: &mut Ctx) {
+    fn acknowledge_due(&mut self, q: u8, burst: u64, number: u64, at: Instant, ctx: &mut Ctx) {
         let queue = &mut self.queues[usize::from(q)];
-        let number = (queue.writes[index].packet - queue.completed) as usize;
-        let packet = &mut queue.packets[number];
+        let oldest = number == queue.packets.first();
+        let Some(packet) = queue.packets.get_mut(number) else {
+            return;
+        };
         packet.invisible -= 1;
         packet.acknowledged_at = packet.acknowledged_at.max(at);
-        let completes = number == 0 && packet.to_write == 0 && packet.invisible == 0;
+        let completes = oldest && packet.to_write == 0 && packet.invisible == 0;
         let due = packet.acknowledged_at;
         if completes {
             self.wake_by(due, ctx);
         }
-        if index == 0 && self.waits_for_ack {
+        if self.waits_for_ack && burst == self.queues[usize::from(q)].writes.first() {
             self.wake_by(at, ctx);
         }
     }
