@@ -300,8 +300,7 @@ impl Banks {
         let mut at = next;
         if accesses >= 2 * cycle && accesses & (cycle - 1) == 0 && cycle * short >= long {
             for bank in run.first_cycle() {
-                at = next.max(self.column_from(kind, bank));
-                next = at + short;
+                next = next.max(self.column_from(kind, bank)) + short;
             }
             // From here on nothing but the bus holds up the next: the last command to its bank group is a cycle
             // ago. What comes before the last cycle leaves no trace.

@@ -226,15 +226,25 @@ impl Channel {
     /// cycle of the last command, and that after the last data.
     #[inline]
     fn send_all(&mut self, from: u64, row: u32, run: Run, kind: Kind) -> (u64, u64) {
-        let mut used = 0;
+        let (mut used, mut open) = (0, true);
         for bank in run.first_cycle() {
             used |= 1 << bank;
+            open &= self.banks.is_open(bank, row);
+        }
+        if !open {
+            self.open_all(from, row, run);
+        }
+        self.count(kind, run.accesses(), used);
+        self.banks.columns(from, run, kind)
+    }
+
+    #[inline(never)]
+    fn open_all(&mut self, from: u64, row: u32, run: Run) {
+        for bank in run.first_cycle() {
             if !self.banks.is_open(bank, row) {
                 self.open(from, bank, row);
             }
         }
-        self.count(kind, run.accesses(), used);
-        self.banks.columns(from, run, kind)
     }
 
     /// Opens a row as early as it is legal but not before `from`.

@@ -1,6 +1,7 @@
 //! Where the bits of an address go: stack, channel, pseudo-channel, bank group, bank, row, column.
 
-use super::config::{Device, Refusal};
+use super::config::{Device, MAX_BANKS, Refusal};
+use strength_reduce::StrengthReducedU64;
 
 /// The parts of an address, as they are named in `mapping.order`.
 const FIELDS: [&str; 7] = [
@@ -27,7 +28,7 @@ pub struct Mapping {
     /// Accesses that all stacks together hold.
     accesses: u64,
     /// Accesses of one stack.
-    stack_accesses: u64,
+    stack_accesses: StrengthReducedU64,
     pieces: Vec<Piece>,
     hashes: Vec<Hash>,
     /// Bits of each field.
@@ -74,8 +75,15 @@ impl<'a> Run<'a> {
     /// The bank of each access.
     #[inline]
     pub fn banks(self) -> impl Iterator<Item = usize> + use<'a> {
+        self.numbers(self.banks.len())
+    }
+
+    #[inline]
+    fn numbers(self, end: usize) -> impl Iterator<Item = usize> + use<'a> {
         let first = self.first;
-        self.banks.iter().map(move |bank| (first ^ bank) as usize)
+        // The remainder changes nothing: it lets the compiler see that the banks' arrays are long enough.
+        let number = move |bank: &u32| ((first ^ bank) % MAX_BANKS) as usize;
+        self.banks[..end].iter().map(number)
     }
 
     #[inline]
@@ -93,11 +101,7 @@ impl<'a> Run<'a> {
     /// The banks of the first cycle.
     #[inline]
     pub fn first_cycle(self) -> impl Iterator<Item = usize> + use<'a> {
-        let end = self.banks.len().min(self.cycle as usize);
-        let first = self.first;
-        self.banks[..end]
-            .iter()
-            .map(move |bank| (first ^ bank) as usize)
+        self.numbers(self.banks.len().min(self.cycle as usize))
     }
 }
 
@@ -220,7 +224,7 @@ impl Mapping {
         let mut mapping = Mapping {
             access_shift: device.access_bytes.trailing_zeros(),
             accesses,
-            stack_accesses: accesses / u64::from(device.stacks),
+            stack_accesses: StrengthReducedU64::new(accesses / u64::from(device.stacks)),
             pieces,
             hashes,
             bits,
@@ -228,7 +232,7 @@ impl Mapping {
             cycle: 1,
             tables: Vec::new(),
         };
-        let width = u64::BITS - (mapping.stack_accesses - 1).leading_zeros();
+        let width = u64::BITS - (mapping.stack_accesses.get() - 1).leading_zeros();
         mapping.tables = (0..width.div_ceil(8))
             .map(|byte| {
                 let share = |value: u64| mapping.within_stack(value << (8 * byte)).pack();
@@ -303,8 +307,7 @@ impl Mapping {
         }
         let (mut stack, mut within) = (0, access);
         if self.bits[STACK] != 0 {
-            stack = access / self.stack_accesses;
-            within = access % self.stack_accesses;
+            (stack, within) = StrengthReducedU64::div_rem(access, self.stack_accesses);
         }
         let bytes = within.to_le_bytes();
         let parts = self.tables.iter().zip(bytes);
@@ -378,7 +381,7 @@ mod tests {
             let mapping = DramConfig::load(name, &[]).unwrap().mapping;
             let mut access = 0u64;
             for step in 0..10_000 {
-                let within = access % mapping.stack_accesses;
+                let within = access % mapping.stack_accesses.get();
                 let place = mapping.place(within << mapping.access_shift);
                 assert_eq!(
                     place,
