@@ -318,20 +318,26 @@ impl Fabric {
         times
     }
 
-    /// When HBM acts next without anybody's doing.
+    /// When HBM acts next without anybody's doing: before everybody else, if others act at that instant.
     pub fn next_event(&self) -> Instant {
         self.hbm.next_event()
     }
 
-    /// Lets HBM act up to and including `until`; appends whose times have become known.
-    pub fn advance(&mut self, until: Instant, told: &mut Vec<(EngineId, InFlight, Times)>) {
+    /// Lets HBM act up to and including the first instant at which the times of accesses become known, which
+    /// are appended, but not past `until`, which is not before it next wants to. Returns when it acted last.
+    pub fn advance(
+        &mut self,
+        until: Instant,
+        told: &mut Vec<(EngineId, InFlight, Times)>,
+    ) -> Instant {
         let mut timed = std::mem::take(&mut self.timed);
-        self.hbm.advance(until, &mut timed);
+        let acted = self.hbm.advance(until, &mut timed);
         for mut access in timed.drain(..) {
             access.times.done = access.times.done + self.delay(access.channel);
             told.push((access.engine, access.request.access, access.times));
         }
         self.timed = timed;
+        acted
     }
 
     /// Fault injection: each access to a channel takes longer by so much.

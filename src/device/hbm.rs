@@ -164,11 +164,21 @@ impl Hbm {
         self.next
     }
 
-    /// Lets the controllers act up to and including `until`; appends every access whose times have become
-    /// known.
-    pub fn advance(&mut self, until: Instant, timed: &mut Vec<Timed>) {
+    /// Lets the controllers act up to and including the first instant at which the times of accesses become
+    /// known, which are appended, but not past `until`. Returns when they acted last.
+    pub fn advance(&mut self, until: Instant, timed: &mut Vec<Timed>) -> Instant {
+        let mut acted = self.next;
+        while timed.is_empty() && self.next <= until {
+            acted = self.next;
+            self.act(timed);
+        }
+        acted
+    }
+
+    /// The next instant at which a controller acts.
+    fn act(&mut self, timed: &mut Vec<Timed>) {
         let mut completions = std::mem::take(&mut self.completions);
-        self.dram.advance(until, &mut completions);
+        self.dram.advance(self.next, &mut completions);
         self.next = self.dram.next_event();
         for completion in completions.drain(..) {
             let number = completion.id as u32;

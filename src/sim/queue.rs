@@ -13,8 +13,6 @@ pub struct ComponentId(pub u32);
 /// whoever reacts to state reacts after it has settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EventClass {
-    /// A memory controller decides what it serves next.
-    Memory,
     /// A write becomes visible in memory.
     Visible,
     /// A read samples memory.
@@ -203,8 +201,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const CLASSES: [EventClass; 6] = [
-        EventClass::Memory,
+    const CLASSES: [EventClass; 5] = [
         EventClass::Visible,
         EventClass::Sample,
         EventClass::Register,
@@ -220,7 +217,7 @@ mod tests {
             queue.schedule(Instant::from_fs(7), class, part, n);
         }
         let popped: Vec<_> = std::iter::from_fn(|| queue.pop()).map(|(_, n)| n).collect();
-        assert_eq!(popped, [0, 1, 2, 3, 4, 5]);
+        assert_eq!(popped, [0, 1, 2, 3, 4]);
     }
 
     #[test]
@@ -237,7 +234,7 @@ mod tests {
         /// Against a stable sort of the same events, and independent of how components interleave.
         #[test]
         fn order_is_total_and_time_monotone(
-            events in prop::collection::vec((0u64..50, 0usize..6, 0u32..4), 0..200),
+            events in prop::collection::vec((0u64..50, 0usize..5, 0u32..4), 0..200),
         ) {
             let mut queue = EventQueue::new();
             let parts: Vec<_> = (0..4).map(|_| queue.add_component()).collect();

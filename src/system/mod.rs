@@ -2,7 +2,8 @@
 //!
 //! A [`System`] is driven from outside: the host stores to memory and registers, then lets time
 //! pass with [`System::run_until`]. Everything that happens is an event, and all events have a total order, so
-//! the same calls give the same run. Those of an engine wait in its agenda; the queue here has its next turn.
+//! the same calls give the same run. Those of an engine wait in its agenda, the queue here has its next turn;
+//! HBM's controllers act whenever nothing else happens before.
 
 mod condition;
 #[cfg(debug_assertions)]
@@ -19,7 +20,8 @@ use crate::arch::regs::{Direction, UdmaState};
 use crate::arch::{Arch, ArchSpec, EngineId};
 use crate::config::Config;
 use crate::device::{
-    Counters, Ctx, DeviceError, Engine, Fabric, Fault, InFlight, Injection, Outbox, Times,
+    Counters, Ctx, DeviceError, Engine, Fabric, Fault, InFlight, Injection, Outbox, RegisterRead,
+    Times,
 };
 use crate::memory::{Effects, PhysicalMemory};
 use crate::sim::{Clock, ComponentId, Duration, EventClass, EventQueue, Instant, Turn};
@@ -40,8 +42,6 @@ enum Event {
     },
     /// A sequencer's next step.
     Sequencer(SequencerId),
-    /// HBM's controllers act.
-    Fabric,
 }
 
 /// Why a machine could not be built.
@@ -107,10 +107,7 @@ pub struct System {
     /// as they came out of reset.
     touched: Vec<EngineId>,
     host_part: ComponentId,
-    fabric_part: ComponentId,
-    /// The next time the fabric acts that counts; one scheduled for another time is stale.
-    fabric_at: Instant,
-    /// Room for what it tells then.
+    /// Room for what the fabric tells.
     timed: Vec<(EngineId, InFlight, Times)>,
     /// Register writes on their way, and when the last of the host's arrives.
     posted: usize,
@@ -142,8 +139,6 @@ impl System {
             memory: PhysicalMemory::new(spec, config.values.host.memory.0)?,
             fabric: Fabric::new(spec, &config, seed),
             host_part: events.add_component(),
-            fabric_part: events.add_component(),
-            fabric_at: Instant::NEVER,
             timed: Vec::new(),
             engine_parts: engines.iter().map(|_| events.add_component()).collect(),
             engine_turns: vec![Turn::NEVER; engines.len()],
@@ -293,7 +288,7 @@ impl System {
         if self.holds(until) || self.advance(horizon, always, test) {
             return WaitOutcome::Met;
         }
-        if self.events.is_empty() && !timed {
+        if !timed && self.events.is_empty() && self.fabric.next_event() == Instant::NEVER {
             return WaitOutcome::Stuck(self.waiters());
         }
         self.events.advance_to(horizon.max(self.now()));
@@ -317,7 +312,12 @@ impl System {
 
     /// Whether anything is left that can happen without the host.
     pub fn has_work(&self) -> bool {
-        self.events.next_at().is_some_and(|at| at <= System::END)
+        self.next_at() <= System::END
+    }
+
+    /// When something happens next; [`Instant::NEVER`] if nothing does.
+    fn next_at(&self) -> Instant {
+        self.events.next_turn().at().min(self.fabric.next_event())
     }
 
     /// Lets time pass up to and including an instant.
@@ -334,35 +334,19 @@ impl System {
         // Where there is time for it, it is looked at always, to see that nothing is missed.
         let every_instant = always || cfg!(debug_assertions);
         self.outbox.progress = false;
-        while self.events.next_at().is_some_and(|at| at <= horizon) {
-            let Some((at, event)) = self.events.pop() else {
-                break;
-            };
-            match event {
-                Event::Engine(id, class) => {
-                    let turn = Turn::new(at, class, self.engine_parts[id.0 as usize]);
-                    if self.engine_turns[id.0 as usize] == turn {
-                        let looked_at = every_instant || self.outbox.progress;
-                        self.run_engine(id, if looked_at { at } else { horizon });
-                    }
-                }
-                Event::Register {
-                    engine,
-                    offset,
-                    value,
-                } => {
-                    self.posted -= 1;
-                    self.write_engine_register(engine, offset, value);
-                    self.outbox.progress = true;
-                }
-                Event::Sequencer(id) => {
-                    self.step_sequencer(id);
-                    self.outbox.progress = true;
-                }
-                Event::Fabric if self.fabric_at == at => self.step_fabric(),
-                Event::Fabric => {}
+        loop {
+            let next = self.next_at();
+            if next > horizon {
+                return false;
             }
-            let over = self.events.next_at() != Some(self.now());
+            let looked_at = every_instant || self.outbox.progress;
+            let within = if looked_at { next } else { horizon };
+            if self.fabric.next_event() == next {
+                self.run_fabric(within.min(self.events.next_turn().at()));
+            } else if let Some((at, event)) = self.events.pop() {
+                self.handle(at, event, within);
+            }
+            let over = self.next_at() != self.now();
             if over && (self.outbox.progress || every_instant) {
                 if until(self) {
                     debug_assert!(always || self.outbox.progress, "come true unnoticed");
@@ -371,46 +355,74 @@ impl System {
                 self.outbox.progress = false;
             }
         }
-        false
     }
 
-    /// Lets HBM's controllers act, and engines know what became of their accesses.
-    fn step_fabric(&mut self) {
-        self.fabric_at = Instant::NEVER;
+    /// Handles an event, and what else happens up to and including the instant `within`, as far as it is
+    /// nobody else's.
+    fn handle(&mut self, at: Instant, event: Event, within: Instant) {
+        match event {
+            Event::Engine(id, class) => {
+                let turn = Turn::new(at, class, self.engine_parts[id.0 as usize]);
+                if self.engine_turns[id.0 as usize] == turn {
+                    self.run_engine(id, within);
+                    self.engine_turns[id.0 as usize] = Turn::NEVER;
+                    self.watch_engine(id);
+                }
+            }
+            Event::Register {
+                engine,
+                offset,
+                value,
+            } => {
+                self.posted -= 1;
+                self.write_engine_register(engine, offset, value);
+                self.outbox.progress = true;
+            }
+            Event::Sequencer(id) => {
+                self.step_sequencer(id);
+                self.outbox.progress = true;
+            }
+        }
+    }
+
+    /// Lets HBM's controllers act, and engines know what became of their accesses. They do so up to and including
+    /// the instant `within`, or until there is something to know.
+    fn run_fabric(&mut self, within: Instant) {
         let mut timed = std::mem::take(&mut self.timed);
-        self.fabric.advance(self.events.now(), &mut timed);
+        let acted = self.fabric.advance(within, &mut timed);
+        self.events.advance_to(acted);
         for (engine, access, times) in timed.drain(..) {
             self.call_engine(engine, |engine, ctx| engine.timed(access, times, ctx));
         }
         self.timed = timed;
-        self.watch_fabric();
     }
 
-    /// Makes sure the fabric acts when it next wants to.
-    fn watch_fabric(&mut self) {
-        let next = self.fabric.next_event();
-        if next < self.fabric_at {
-            self.fabric_at = next;
-            self.events
-                .schedule(next, EventClass::Memory, self.fabric_part, Event::Fabric);
-        }
-    }
-
-    /// It is an engine's turn, until somebody else's, and up to and including the instant `within`.
+    /// It is an engine's turn, and HBM's in between, until somebody else's, and up to and including the instant
+    /// `within`. It gets no other turn meanwhile.
     fn run_engine(&mut self, id: EngineId, within: Instant) {
-        let until = self.events.next_turn().min(Turn::after(within));
-        let part = self.engine_parts[id.0 as usize];
-        self.engine_turns[id.0 as usize] = Turn::NEVER;
-        let question = self.call_engine(id, |engine, ctx| engine.run(until, part, ctx));
-        if let Some(question) = question {
-            let value = self
-                .engines
-                .get_mut(question.engine.0 as usize)
-                .map_or(0, |engine| engine.read_register(question.offset));
-            self.call_engine(id, |engine, ctx| {
-                engine.answer_register_read(question.burst, value, ctx);
-            });
+        let (index, part) = (id.0 as usize, self.engine_parts[id.0 as usize]);
+        loop {
+            let until = self.events.next_turn().min(Turn::after(within));
+            let question = self.call_engine(id, |engine, ctx| engine.run(until, part, ctx));
+            if let Some(question) = question {
+                self.answer_register_read(id, question);
+                return;
+            }
+            let next = self.engines[index].next_event();
+            let within = next.map_or(until.at(), |(at, _)| at.min(until.at()));
+            if self.outbox.progress || self.fabric.next_event() > within {
+                return;
+            }
+            self.run_fabric(within);
         }
+    }
+
+    fn answer_register_read(&mut self, id: EngineId, question: RegisterRead) {
+        let asked = self.engines.get_mut(question.engine.0 as usize);
+        let value = asked.map_or(0, |engine| engine.read_register(question.offset));
+        self.call_engine(id, |engine, ctx| {
+            engine.answer_register_read(question.burst, value, ctx);
+        });
     }
 
     fn write_engine_register(&mut self, id: EngineId, offset: u64, value: u32) {
@@ -435,7 +447,6 @@ impl System {
         let result = call(&mut self.engines[id.0 as usize], &mut ctx);
         let now = ctx.now;
         self.events.advance_to(now);
-        self.watch_fabric();
         self.watch_engine(id);
         if self.outbox.progress {
             self.deliver(id);
