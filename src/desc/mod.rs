@@ -37,6 +37,7 @@ mod op;
 mod packet;
 mod reduce_packet;
 mod template;
+mod text;
 mod transpose;
 mod transpose_packet;
 mod written;

@@ -1,7 +1,6 @@
 //! `udma-sim inspect`: decodes a raw ring dump, one descriptor a line, and says what is malformed
 //! in it.
 
-mod op_text;
 mod record;
 
 use super::refuse;

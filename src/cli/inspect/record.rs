@@ -1,6 +1,5 @@
 //! A ring dump, descriptor by descriptor: what each says and what is malformed about it.
 
-use super::op_text::{meta_op_text, op_text};
 use serde::{Serialize, Serializer};
 use std::fmt;
 use udma_sim::arch::regs::Direction;
@@ -168,26 +167,17 @@ fn tx_record(index: usize, packet: usize, desc: Descriptor, caps: &Caps) -> Reco
     if tx.len_ctrl.strong_order_wr() {
         malformed.push("STRONG_ORDER_WR on a Tx descriptor".to_string());
     }
-    let mut flags = flags(tx.len_ctrl);
-    let (content, op) = if tx.len_ctrl.meta() {
+    let content = if tx.len_ctrl.meta() {
         let meta = TxMetaDesc::from(desc);
         let word = ComputeMetaWord::decode(meta.meta_ctrl.into_bits());
-        let (content, op) = (
-            Content::Meta {
-                meta1: Hex(meta.meta1),
-                meta2: Hex(meta.meta2),
-            },
-            // A CRC packet's meta descriptor repeats the word of its data descriptors.
-            match word.op {
-                MetaOp::Reserved(_) => op_text(OpWord::decode(meta.meta_ctrl)),
-                _ => meta_op_text(word),
-            },
-        );
         let known = !matches!(word.op, MetaOp::Reserved(_)) || meta.meta_ctrl.is_cme();
         if !known {
             malformed.push(unknown_op(meta.meta_ctrl.into_bits()));
         }
-        (content, op)
+        Content::Meta {
+            meta1: Hex(meta.meta1),
+            meta2: Hex(meta.meta2),
+        }
     } else {
         let word = OpWord::decode(tx.meta_ctrl);
         match word {
@@ -197,25 +187,19 @@ fn tx_record(index: usize, packet: usize, desc: Descriptor, caps: &Caps) -> Reco
             }
             _ => {}
         }
-        if tx.write_barrier() {
-            flags.push("WRITE_BARRIER");
-        }
-        if tx.meta_ctrl.notification_mask() {
-            flags.push("NOTIFICATION");
-            if !caps.notification_mask {
-                malformed.push("notification mask before v4".to_string());
-            }
+        if tx.notification() && !caps.notification_mask {
+            malformed.push("notification mask before v4".to_string());
         }
         malformed.extend(template_fault(tx.buf_ptr));
-        (data(tx.len_ctrl, tx.buf_ptr), op_text(word))
+        data(tx.len_ctrl, tx.buf_ptr)
     };
     Record {
         index,
         packet: Some(packet),
         ring_id: tx.len_ctrl.ring_id().into_bits(),
-        flags,
+        flags: tx.flag_names(),
         content,
-        op: Some(op),
+        op: Some(tx.op_text()),
         malformed,
     }
 }
@@ -240,7 +224,7 @@ fn rx_record(index: usize, rx: RxDesc, caps: &Caps) -> Record {
         index,
         packet: None,
         ring_id: rx.len_ctrl.ring_id().into_bits(),
-        flags: flags(rx.len_ctrl),
+        flags: rx.flag_names(),
         content: data(rx.len_ctrl, rx.buf1_ptr),
         op: None,
         malformed,
@@ -252,22 +236,6 @@ fn data(len_ctrl: LenCtrl, address: Addr) -> Content {
         bytes: len_ctrl.byte_len(),
         address: Hex(address.0),
     }
-}
-
-/// The flags of `len_ctrl` that are set, by their names in the public headers.
-fn flags(len_ctrl: LenCtrl) -> Vec<&'static str> {
-    [
-        (len_ctrl.first(), "FIRST"),
-        (len_ctrl.last(), "LAST"),
-        (len_ctrl.meta(), "META"),
-        (len_ctrl.concat(), "CONCAT"),
-        (len_ctrl.int_en(), "INT_EN"),
-        (len_ctrl.dmb(), "DMB"),
-        (len_ctrl.strong_order_wr(), "STRONG_ORDER_WR"),
-    ]
-    .into_iter()
-    .filter_map(|(set, name)| set.then_some(name))
-    .collect()
 }
 
 fn length_faults(len_ctrl: LenCtrl) -> Vec<String> {

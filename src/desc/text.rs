@@ -1,10 +1,56 @@
-//! Op words in words: the operation, then every field that is not at rest.
+//! Descriptors in words: names of the flags that are set; the operation, then every field of its op word that
+//! is not at rest.
 
+use super::{
+    CceType, CmeOp, ComputeMetaWord, DType, LenCtrl, MetaCtrl, MetaOp, OpWord, RxDesc, TxDesc,
+};
 use std::fmt::Display;
-use udma_sim::desc::{CceType, CmeOp, ComputeMetaWord, DType, MetaCtrl, MetaOp, OpWord};
+
+impl TxDesc {
+    /// The flags that are set, by their names in the public headers.
+    pub fn flag_names(self) -> Vec<&'static str> {
+        let mut names = flag_names(self.len_ctrl);
+        names.extend(self.write_barrier().then_some("WRITE_BARRIER"));
+        names.extend(self.notification().then_some("NOTIFICATION"));
+        names
+    }
+
+    /// The op word: the operation, then every field that is not at rest.
+    pub fn op_text(self) -> String {
+        let word = ComputeMetaWord::decode(self.meta_ctrl.into_bits());
+        match word.op {
+            _ if !self.len_ctrl.meta() => op_text(OpWord::decode(self.meta_ctrl)),
+            // A CRC packet's meta descriptor repeats the word of its data descriptors.
+            MetaOp::Reserved(_) => op_text(OpWord::decode(self.meta_ctrl)),
+            _ => meta_op_text(word),
+        }
+    }
+}
+
+impl RxDesc {
+    /// The flags that are set, by their names in the public headers.
+    pub fn flag_names(self) -> Vec<&'static str> {
+        flag_names(self.len_ctrl)
+    }
+}
+
+fn flag_names(len_ctrl: LenCtrl) -> Vec<&'static str> {
+    [
+        (len_ctrl.first(), "FIRST"),
+        (len_ctrl.last(), "LAST"),
+        (len_ctrl.meta(), "META"),
+        (len_ctrl.concat(), "CONCAT"),
+        (len_ctrl.int_en(), "INT_EN"),
+        (len_ctrl.dmb(), "DMB"),
+        (len_ctrl.strong_order_wr(), "STRONG_ORDER_WR"),
+    ]
+    .into_iter()
+    .filter_map(|(set, name)| set.then_some(name))
+    .collect()
+}
 
 /// The op word of a data descriptor.
-pub fn op_text(word: OpWord) -> String {
+fn op_text(word: OpWord) -> String {
     match word {
         OpWord::Cme(word) => cme_text(word),
         OpWord::StridingSplit(word) => Text::new("striding_split")
@@ -53,7 +99,7 @@ pub fn op_text(word: OpWord) -> String {
 }
 
 /// The op word of a compute packet's meta descriptor.
-pub fn meta_op_text(word: ComputeMetaWord) -> String {
+fn meta_op_text(word: ComputeMetaWord) -> String {
     let op = match word.op {
         MetaOp::ComboMember => Text::new("combo_member"),
         MetaOp::ExtendedReplication => Text::new("extended_replication"),
