@@ -111,6 +111,12 @@ fn statistics_tell_barriers_apart() {
     let dmb: Vec<f64> = queues.iter().map(|q| q["dmb"].as_f64().unwrap()).collect();
     assert_eq!((dmb[0], dmb[2], dmb[3]), (0.0, 0.0, 0.0));
     assert!(dmb[1] > 0.1, "{dmb:?}");
+    let held: Vec<f64> = queues.iter().map(|q| q["held"].as_f64().unwrap()).collect();
+    assert_eq!((held[0], held[1]), (0.0, 0.0));
+    // They stop less than a DMB does: reads go on meanwhile.
+    for held in &held[2..] {
+        assert!(*held > 0.05 && *held < dmb[1], "{held} {dmb:?}");
+    }
     let stations = &stats["engines"][1]["stations"];
     assert!(stations[0]["states_ns"]["dmb"].as_f64().unwrap() > 1000.0);
     assert!(stations[1]["states_ns"]["acknowledge"].as_f64().unwrap() > 1000.0);

@@ -95,6 +95,8 @@ struct Event {
     what: What,
     name: String,
     args: BTreeMap<String, u64>,
+    /// Arguments that are text.
+    texts: BTreeMap<String, String>,
     flows: Vec<u64>,
     value: f64,
 }
@@ -145,10 +147,13 @@ impl Trace {
                     4 => What::Counter,
                     other => panic!("event type {other}"),
                 };
-                let mut args = BTreeMap::new();
+                let (mut args, mut texts) = (BTreeMap::new(), BTreeMap::new());
                 for arg in bytes(event, 4) {
                     let name = names[&3][&number(arg, 1).unwrap()].clone();
                     let value = [2, 3, 4, 5, 7].into_iter().find_map(|n| number(arg, n));
+                    if let Some(text) = string(arg, 6) {
+                        texts.insert(name.clone(), text);
+                    }
                     args.insert(name, value.unwrap_or_default());
                 }
                 let track = number(event, 11).unwrap();
@@ -157,6 +162,7 @@ impl Trace {
                     what,
                     name: number(event, 10).map_or(String::new(), |n| names[&2][&n].clone()),
                     args,
+                    texts,
                     flows: [numbers(event, 47), numbers(event, 48)].concat(),
                     value: f64::from_bits(number(event, 44).unwrap_or_default()),
                 };
@@ -263,6 +269,18 @@ fn timelines_agree_with_the_statistics() {
                 let dmbs = trace.events(What::Begin, |path| path == format!("{place}/suspended"));
                 let dmb = packets.iter().filter(|packet| packet.args["dmb"] == 1);
                 assert_eq!(dmbs.len(), dmb.count());
+                for (ring, moved) in [("tx", "bytes_read"), ("rx", "bytes_written")] {
+                    let path = format!("{place}/{ring} descriptors");
+                    let descs = trace.events(What::Begin, |name| name == path);
+                    let what = format!("{scenario} {path}");
+                    assert_eq!(
+                        descs.len() as u64,
+                        queue[format!("{ring}_descriptors")],
+                        "{what}"
+                    );
+                    let bytes: u64 = descs.iter().map(|desc| desc.args["bytes"]).sum();
+                    assert_eq!(bytes, queue[moved], "{what}");
+                }
             }
             for station in engine["stations"].as_array().unwrap() {
                 let name = station["station"].as_str().unwrap();
@@ -323,6 +341,91 @@ fn timelines_agree_with_the_statistics() {
             "GB/s of one engine"
         );
         assert!(written.iter().any(|event| event.value > 1.0));
+    }
+}
+
+/// Descriptors are shown with their fields, and what a barrier stalls with its end and, if it is a DMB, with
+/// arrows from the packet that had it to the one it held back.
+#[test]
+fn descriptors_and_barrier_stalls_are_shown() {
+    let (trace, report) = timeline("traces/dmb-vs-sow.toml", &[]);
+    let queues = report["stats"]["engines"][1]["queues"].as_array().unwrap();
+    let held = queues.iter().map(|queue| queue["held"].as_f64().unwrap());
+    // NONE, DMB, WRITE_BARRIER, SOW.
+    for (queue, held) in held.enumerate() {
+        let place = format!("e1/queue {queue}");
+        let on = |what, track: &str| trace.events(what, |path| path == format!("{place}{track}"));
+        let [sources, destinations] = ["tx", "rx"].map(|ring| {
+            let mut descs = on(What::Begin, &format!("/{ring} descriptors"));
+            // Those that overlap are on several lanes.
+            descs.sort_by_key(|desc| desc.args["slot"]);
+            descs
+        });
+        for (n, (tx, rx)) in sources.iter().zip(&destinations).enumerate() {
+            assert_eq!(
+                (tx.name.as_str(), rx.name.as_str()),
+                ("source", "destination")
+            );
+            let fields = |desc: &Event| ["slot", "length", "bytes"].map(|name| desc.args[name]);
+            assert_eq!(
+                (fields(tx), fields(rx)),
+                ([n as u64, 4096, 4096], [n as u64, 4096, 4096])
+            );
+            assert_eq!(
+                rx.args["address"] - destinations[0].args["address"],
+                4096 * n as u64
+            );
+            assert!(tx.at < rx.at);
+        }
+        assert_eq!(sources.len(), 64);
+        let texts = |event: &Event, name: &str| event.texts[name].clone();
+        let flags = [texts(sources[0], "flags"), texts(destinations[0], "flags")];
+        let wanted = [
+            ["FIRST LAST", ""],
+            ["FIRST LAST DMB", ""],
+            ["FIRST LAST WRITE_BARRIER", ""],
+            ["FIRST LAST", "STRONG_ORDER_WR"],
+        ];
+        assert_eq!(flags, wanted[queue]);
+        assert_eq!(texts(sources[0], "op"), "copy");
+
+        let spans = |track: &str| -> u64 {
+            let (begins, ends) = (on(What::Begin, track), on(What::End, track));
+            begins
+                .iter()
+                .zip(&ends)
+                .map(|(begin, end)| end.at - begin.at)
+                .sum()
+        };
+        let stalls = on(What::Begin, "/writes held");
+        assert_eq!(stalls.is_empty(), queue < 2);
+        let time = report["stats"]["time_ns"].as_f64().unwrap();
+        let off = (spans("/writes held") as f64 - held * time).abs();
+        assert!(off <= 1.0 + stalls.len() as f64, "{off} ns");
+        let marks = on(What::Instant, "");
+        let ends = |name: &str| -> Vec<&Event> {
+            marks
+                .iter()
+                .filter(|mark| mark.name == name)
+                .copied()
+                .collect()
+        };
+        assert!(
+            ends("barrier released")
+                .iter()
+                .map(|mark| &mark.flows)
+                .eq(stalls.iter().map(|stall| &stall.flows))
+        );
+        let released = ends("DMB released");
+        assert_eq!(released.len(), if queue == 1 { 64 } else { 0 });
+        let packets = on(What::Begin, "/packets");
+        for (pair, end) in packets.windows(2).zip(&released) {
+            assert!(
+                pair.iter()
+                    .all(|packet| packet.flows.contains(&end.flows[0]))
+            );
+            assert!(pair[0].at < end.at && end.at <= pair[1].at);
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::fabric::Times;
 use crate::arch::regs::Direction;
+use crate::desc::Descriptor;
 use crate::sim::{Duration, Instant};
 use crate::units::Addr;
 use serde::{Deserialize, Serialize};
@@ -50,6 +51,22 @@ pub enum Activity {
         /// The access.
         access: Access,
     },
+    /// A descriptor is done with: the data of all its reads entered the stream, or all its writes were
+    /// acknowledged; a META descriptor's packet was scheduled.
+    Descriptor {
+        /// Which ring.
+        direction: Direction,
+        /// The queue.
+        queue: u8,
+        /// Its slot in the ring.
+        slot: u32,
+        /// Its 16 bytes.
+        desc: Descriptor,
+        /// Bytes read or written: fewer than its length, if the packet ended in it.
+        bytes: u32,
+        /// When its first burst was issued.
+        since: Instant,
+    },
     /// A completion record became visible.
     Completion {
         /// Which half's.
@@ -81,6 +98,15 @@ pub enum Activity {
         write_barrier: bool,
         /// Whether the stream processor computed something.
         computed: bool,
+    },
+    /// A barrier held a queue's next write until now: earlier ones were not acknowledged.
+    Barrier {
+        /// The queue.
+        queue: u8,
+        /// Slot of the Rx descriptor that the write is of.
+        slot: u32,
+        /// Since when.
+        since: Instant,
     },
     /// A station was at something until now.
     Station {
@@ -117,6 +143,27 @@ pub struct Access {
     pub times: Times,
     /// When the engine had the data or the acknowledge. Later than `times` say if a fault delayed it.
     pub answered: Instant,
+}
+
+/// A descriptor whose bursts are being told, the first of which was issued at `since`.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Begun {
+    since: Option<Instant>,
+    bytes: u32,
+}
+
+impl Begun {
+    /// One of its bursts is over. Returns since when it was under way and its bytes if that is the last.
+    pub fn end_burst(&mut self, access: &Access, last: bool) -> Option<(Instant, u32)> {
+        let since = *self.since.get_or_insert(access.issued);
+        self.bytes += access.len;
+        let bytes = self.bytes;
+        if !last {
+            return None;
+        }
+        *self = Begun::default();
+        Some((since, bytes))
+    }
 }
 
 /// A part of the data path.

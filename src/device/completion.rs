@@ -35,17 +35,20 @@ impl Engine {
 
     fn retire_writes(&mut self, q: usize, ctx: &mut Ctx) {
         while let Some(write) = self.queues[q].writes.front() {
-            let acknowledged = write.acknowledged_at;
-            if acknowledged > ctx.now {
+            if write.acknowledged_at > ctx.now {
                 return;
             }
-            ctx.out.tell(|| write.activity(q, acknowledged));
             let (from_lane, from_fifo) = match write.data {
                 WriteData::Lane(_) => (write.len, write.len),
                 WriteData::Result(_) => (0, write.len),
                 WriteData::Increment => (0, 0),
             };
             let queue = &mut self.queues[q];
+            if ctx.out.observed
+                && let Some(write) = queue.writes.front()
+            {
+                write.tell(q, &mut queue.begun, ctx.out);
+            }
             queue.lane.free(from_lane);
             queue.writes.pop_front();
             self.writer.outstanding -= 1;

@@ -1,6 +1,6 @@
 //! Register accesses: what is live is answered from the engine's state, what acts does so here.
 
-use super::activity::Activity;
+use super::activity::{Activity, Begun};
 use super::compute;
 use super::engine::{Ctx, Engine};
 use super::lane::Lane;
@@ -293,6 +293,8 @@ impl Engine {
         self.writer.outstanding = 0;
         for queue in &mut self.queues {
             queue.writes.clear();
+            queue.begun = Begun::default();
+            queue.held_since = None;
             queue.packets.clear();
             queue.written = queue.packets.next();
             queue.rx = None;

@@ -1,6 +1,6 @@
 //! A queue and its packets, the limits that the registers set, and what the stations wait for.
 
-use super::activity::{Station, StationState};
+use super::activity::{Begun, Station, StationState};
 use super::arbiter::Mode;
 use super::completion_ring::CompletionRing;
 use super::compute;
@@ -68,10 +68,14 @@ pub(super) struct Queue {
     pub update: Option<Addr>,
     /// Writes not yet acknowledged.
     pub writes: Window<WriteBurst>,
+    /// The Rx descriptor whose writes are being acknowledged, for an observer.
+    pub begun: Begun,
     /// No write is issued before all writes below this number are acknowledged.
     pub fence: u64,
     /// The same for every queue of the engine; empty unless SOW has engine scope.
     pub engine_fence: Vec<u64>,
+    /// Since when the next write waits for those, if it does.
+    pub held_since: Option<Instant>,
     /// For each channel, when this queue's last write there becomes visible (A3).
     pub visible_floor: Vec<Instant>,
     /// Suspended on a DMB.
@@ -113,8 +117,10 @@ impl Queue {
             rx: None,
             update: None,
             writes: Window::default(),
+            begun: Begun::default(),
             fence: 0,
             engine_fence: Vec::new(),
+            held_since: None,
             visible_floor: Vec::new(),
             suspended: false,
             stuck: false,

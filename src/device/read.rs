@@ -4,9 +4,9 @@
 //! Bursts are sampled whenever their target gets to them (A5); their data enters the stream in the
 //! order they were issued (A2).
 
-use super::activity::{Access, Activity, Station, StationState};
+use super::activity::{Access, Activity, Begun, Station, StationState};
 use super::compute::{Refusal, is_plain_copy};
-use super::engine::{Ctx, Engine, EngineEvent, RegisterRead};
+use super::engine::{Ctx, Engine, EngineEvent, Outbox, RegisterRead};
 use super::error::ErrorBit;
 use super::fabric::{InFlight, MAX_BURST_BYTES, Times};
 use super::faults::{FaultKind, Site};
@@ -46,9 +46,10 @@ struct ReadBurst {
     at: Addr,
     len: u32,
     data: ReadData,
-    /// Its descriptor and that one's slot in the ring.
+    /// Its descriptor and that one's slot in the ring, and whether it is its last burst.
     desc: Descriptor,
     slot: u32,
+    last: bool,
     /// When it was issued, the channel it went to, and its way once that is known.
     issued: Instant,
     channel: u32,
@@ -83,6 +84,39 @@ pub(super) struct Reader {
     pub fifo_used: u64,
     /// Where the last burst fell.
     near: Nearby,
+    /// The descriptor whose data enters the stream, for an observer.
+    begun: Begun,
+}
+
+impl ReadBurst {
+    /// Tells an observer that it is over, and its descriptor if that is.
+    #[cold]
+    fn tell(&self, begun: &mut Begun, out: &mut Outbox) {
+        let (queue, slot) = (self.queue, self.slot);
+        let access = Access {
+            at: self.at,
+            len: self.len,
+            channel: self.channel,
+            issued: self.issued,
+            times: self.times,
+            answered: self.ready_at,
+        };
+        out.tell(|| Activity::Read {
+            queue,
+            slot,
+            access,
+        });
+        if let Some((since, bytes)) = begun.end_burst(&access, self.last) {
+            out.tell(|| Activity::Descriptor {
+                direction: Direction::M2s,
+                queue,
+                slot,
+                desc: self.desc,
+                bytes,
+                since,
+            });
+        }
+    }
 }
 
 impl Reader {
@@ -93,6 +127,7 @@ impl Reader {
         self.offset = 0;
         self.computed = None;
         self.bursts.clear();
+        self.begun = Begun::default();
         self.fifo_used = 0;
     }
 
@@ -169,6 +204,7 @@ impl Engine {
             data,
             slot,
             desc,
+            last: len == left,
             issued: ctx.now,
             channel: route.channel() as u32,
             times: times.unwrap_or_default(),
@@ -274,7 +310,7 @@ impl Engine {
             }
             _ => {}
         }
-        let bytes = self.start_packet(q, ctx.now);
+        let bytes = self.start_packet(q, ctx.now, ctx.out);
         self.arbiter.serve(q, bytes, mode);
         if !self.reader.schedulable.contains(q) {
             self.arbiter.ran_dry(q);
@@ -314,7 +350,7 @@ impl Engine {
     }
 
     /// Takes a packet's descriptors out of the FIFO; returns its bytes.
-    fn start_packet(&mut self, q: usize, now: Instant) -> u64 {
+    fn start_packet(&mut self, q: usize, now: Instant, out: &mut Outbox) -> u64 {
         let queue = &mut self.queues[q];
         let mut packet = Packet {
             slot: 0,
@@ -357,6 +393,16 @@ impl Engine {
                 desc: prefetched.desc,
             };
             plain &= is_plain_copy(prefetched.desc);
+            if tx.len_ctrl.meta() {
+                out.tell(|| Activity::Descriptor {
+                    direction: Direction::M2s,
+                    queue: q as u8,
+                    slot: prefetched.slot,
+                    desc: prefetched.desc,
+                    bytes: 0,
+                    since: now,
+                });
+            }
             packet.to_write = packet.to_write.saturating_add(source.len);
             self.reader.sources.push_back(source);
             if prefetched.closes {
@@ -512,22 +558,12 @@ impl Engine {
     pub(super) fn retire_reads(&mut self, ctx: &mut Ctx) {
         let now = ctx.now;
         while let Some(read) = self.reader.bursts.front() {
-            let answered = read.ready_at;
-            if answered > now {
+            if read.ready_at > now {
                 return;
             }
-            ctx.out.tell(|| Activity::Read {
-                queue: read.queue,
-                slot: read.slot,
-                access: Access {
-                    at: read.at,
-                    len: read.len,
-                    channel: read.channel,
-                    issued: read.issued,
-                    times: read.times,
-                    answered,
-                },
-            });
+            if ctx.out.observed {
+                read.tell(&mut self.reader.begun, ctx.out);
+            }
             let (queue, len) = (read.queue, read.len);
             match read.data {
                 ReadData::Lane(_) => self.queues[usize::from(queue)].lane.deliver(len),

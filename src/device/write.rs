@@ -3,8 +3,8 @@
 //! not issued before those are acknowledged (A7, A8). The data behind it waits in the FIFO, reads go
 //! on until that is full.
 
-use super::activity::{Access, Activity, Station, StationState};
-use super::engine::{Ctx, Engine, EngineEvent, RegisterWrite};
+use super::activity::{Access, Activity, Begun, Station, StationState};
+use super::engine::{Ctx, Engine, EngineEvent, Outbox, RegisterWrite};
 use super::error::ErrorBit;
 use super::fabric::{InFlight, MAX_BURST_BYTES, Route, Times};
 use super::faults::{FaultKind, Site};
@@ -55,9 +55,10 @@ pub(super) struct WriteBurst {
     flush: bool,
     pub len: u32,
     pub data: WriteData,
-    /// Its Rx descriptor and that one's slot in the ring.
+    /// Its Rx descriptor and that one's slot in the ring, and whether it is its last burst.
     desc: Descriptor,
     slot: u32,
+    last: bool,
     /// Number of its packet in the queue.
     packet: u64,
     /// When its last beat left the engine, the channel it went to, and its way once that is known.
@@ -87,20 +88,36 @@ pub(super) struct Writer {
 }
 
 impl WriteBurst {
-    /// What an observer is told of it.
-    pub fn activity(&self, queue: usize, answered: Instant) -> Activity {
-        Activity::Write {
-            queue: queue as u8,
-            slot: self.slot,
+    /// Tells an observer that it is over, and its descriptor if that is.
+    #[cold]
+    pub fn tell(&self, queue: usize, begun: &mut Begun, out: &mut Outbox) {
+        let (queue, slot) = (queue as u8, self.slot);
+        let access = Access {
+            at: self.at,
+            len: self.len,
+            channel: self.channel,
+            issued: self.issued,
+            times: self.times,
+            answered: self.acknowledged_at,
+        };
+        out.tell(|| Activity::Write {
+            queue,
+            slot,
             packet: self.packet,
-            access: Access {
-                at: self.at,
-                len: self.len,
-                channel: self.channel,
-                issued: self.issued,
-                times: self.times,
-                answered,
-            },
+            access,
+        });
+        if matches!(self.data, WriteData::Increment) {
+            return;
+        }
+        if let Some((since, bytes)) = begun.end_burst(&access, self.last) {
+            out.tell(|| Activity::Descriptor {
+                direction: Direction::S2m,
+                queue,
+                slot,
+                desc: self.desc,
+                bytes,
+                since,
+            });
         }
     }
 }
@@ -131,6 +148,7 @@ impl Engine {
                 // After its descriptor's writes and, like a strong-ordered write, after every
                 // earlier one of the queue (A12). Later writes wait behind it (C).
                 if !self.queues[q].writes.is_empty() {
+                    self.queues[q].held_since.get_or_insert(ctx.now);
                     needs.ack = true;
                     needs.station(Station::Write, StationState::Acknowledge);
                     continue;
@@ -196,7 +214,11 @@ impl Engine {
             needs.station(Station::Write, StationState::Data);
             return None;
         }
-        if self.fenced(queue) || self.writer.outstanding >= self.limits.writes {
+        let fenced = self.fenced(queue);
+        if fenced || self.writer.outstanding >= self.limits.writes {
+            if fenced {
+                self.queues[q].held_since.get_or_insert(now);
+            }
             needs.ack = true;
             needs.station(Station::Write, StationState::Acknowledge);
             return None;
@@ -366,6 +388,10 @@ impl Engine {
         rx.left -= len;
         rx.written += len;
         let (left, written, update, flush) = (rx.left, rx.written, rx.update, rx.flush);
+        if let Some(since) = queue.held_since.take() {
+            let queue = q as u8;
+            ctx.out.tell(|| Activity::Barrier { queue, slot, since });
+        }
         let beats = Self::beats(len);
         let left_engine = ctx.clock.edge(Cycles(cycle + u64::from(beats)));
         let near = &mut self.writer.near;
@@ -386,6 +412,7 @@ impl Engine {
             data,
             desc,
             slot,
+            last: left == 0 || packet.to_write == len,
             packet: queue.written,
             issued: left_engine,
             channel: route.channel() as u32,
@@ -457,6 +484,7 @@ impl Engine {
             data: WriteData::Increment,
             desc: Descriptor::default(),
             slot: 0,
+            last: true,
             packet: queue.written,
             issued: left_engine,
             channel: route.channel() as u32,

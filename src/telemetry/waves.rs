@@ -238,7 +238,10 @@ impl<W: Write> Waves<W> {
                 let signal = Signal::Station(engine, *station);
                 self.late.push(at, (signal, Change::State(*next)));
             }
-            Did::Completion { .. } | Did::Error { .. } => {}
+            Did::Descriptor { .. }
+            | Did::Barrier { .. }
+            | Did::Completion { .. }
+            | Did::Error { .. } => {}
         }
     }
 }

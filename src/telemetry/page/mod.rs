@@ -112,7 +112,7 @@ fn queues(stats: &Stats) -> Markup {
         div.scroll { table {
             tr {
                 @for head in ["queue", "packets", "Tx descriptors", "Rx descriptors", "bytes read",
-                    "bytes written", "GB/s", "in use", "suspended by DMB"] { th { (head) } }
+                    "bytes written", "GB/s", "in use", "suspended by DMB", "writes held"] { th { (head) } }
             }
             @for (name, queue) in stats.queues() {
                 tr {
@@ -122,6 +122,7 @@ fn queues(stats: &Stats) -> Markup {
                     td { (format!("{:.2}", queue.gb_per_s)) }
                     td { (format!("{:.1} %", queue.utilisation * 100.0)) }
                     td { (format!("{:.1} %", queue.dmb * 100.0)) }
+                    td { (format!("{:.1} %", queue.held * 100.0)) }
                 }
             }
         } }

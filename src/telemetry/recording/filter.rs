@@ -20,10 +20,14 @@ pub enum Kind {
     Read,
     /// A write burst.
     Write,
+    /// A descriptor was done with.
+    Descriptor,
     /// Completion records.
     Completion,
     /// A packet completed.
     Packet,
+    /// A barrier held a write.
+    Barrier,
     /// A station was at something.
     Station,
     /// An error bit.
@@ -38,13 +42,15 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 11] = [
+    pub const ALL: [Kind; 13] = [
         Kind::Doorbell,
         Kind::Fetch,
         Kind::Read,
         Kind::Write,
+        Kind::Descriptor,
         Kind::Completion,
         Kind::Packet,
+        Kind::Barrier,
         Kind::Station,
         Kind::Error,
         Kind::Interrupt,
@@ -59,8 +65,10 @@ impl Kind {
             Kind::Fetch => "fetch",
             Kind::Read => "read",
             Kind::Write => "write",
+            Kind::Descriptor => "descriptor",
             Kind::Completion => "completion",
             Kind::Packet => "packet",
+            Kind::Barrier => "barrier",
             Kind::Station => "station",
             Kind::Error => "error",
             Kind::Interrupt => "interrupt",
@@ -81,8 +89,10 @@ impl Kind {
                 Did::Fetch { .. } => Kind::Fetch,
                 Did::Read { .. } => Kind::Read,
                 Did::Write { .. } => Kind::Write,
+                Did::Descriptor { .. } => Kind::Descriptor,
                 Did::Completion { .. } => Kind::Completion,
                 Did::Packet { .. } => Kind::Packet,
+                Did::Barrier { .. } => Kind::Barrier,
                 Did::Station { .. } => Kind::Station,
                 Did::Error { .. } => Kind::Error,
             },
@@ -139,8 +149,10 @@ fn queue(activity: &Activity) -> Option<u8> {
         | Did::Fetch { queue, .. }
         | Did::Read { queue, .. }
         | Did::Write { queue, .. }
+        | Did::Descriptor { queue, .. }
         | Did::Completion { queue, .. }
         | Did::Packet { queue, .. }
+        | Did::Barrier { queue, .. }
         | Did::Error { queue, .. } => Some(*queue),
         Did::Station { .. } => None,
     }
@@ -246,6 +258,20 @@ fn describe(text: &mut String, machine: &Machine, activity: &Activity) -> std::f
             write!(text, " slot {slot} packet {packet}")?;
             access(text, way)
         }
+        Did::Descriptor {
+            direction,
+            slot,
+            desc,
+            bytes,
+            since,
+            ..
+        } => {
+            write!(text, " {} slot {slot}", direction.ring_name())?;
+            for word in desc.words {
+                write!(text, " {word:08x}")?;
+            }
+            write!(text, ", {bytes} bytes, since {:.3}", since.as_ns_f64())
+        }
         Did::Completion {
             direction, at, len, ..
         } => write!(text, " {} {at} {len} bytes", direction.ring_name()),
@@ -275,6 +301,9 @@ fn describe(text: &mut String, machine: &Machine, activity: &Activity) -> std::f
                 }
             }
             Ok(())
+        }
+        Did::Barrier { slot, since, .. } => {
+            write!(text, " rx slot {slot} held since {:.3}", since.as_ns_f64())
         }
         Did::Station {
             station,

@@ -21,7 +21,7 @@ use crate::system::Activity;
 use serde::{Deserialize, Serialize};
 
 /// Version of the format. Another one is needed whenever what a transaction holds changes.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// What was run: enough to run it again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -57,6 +57,8 @@ pub(crate) struct QueueTally {
     in_use: Duration,
     /// How long DMBs suspended it.
     suspended: Duration,
+    /// How long write barriers and strong-order writes held its next write.
+    held: Duration,
 }
 
 impl QueueTally {
@@ -169,7 +171,11 @@ impl Collector {
                 let time = &mut engine.states[*station as usize][*state as usize];
                 *time = *time + (at - *since);
             }
-            Completion { .. } | Error { .. } => {}
+            Barrier { queue, since, .. } => {
+                let queue = engine.queue(*queue);
+                queue.held = queue.held + (at - *since);
+            }
+            Descriptor { .. } | Completion { .. } | Error { .. } => {}
         }
     }
 }

@@ -70,6 +70,8 @@ pub struct QueueStats {
     pub utilisation: f64,
     /// Share of the time in which a DMB suspended it.
     pub dmb: f64,
+    /// Share of the time in which a write barrier or a strong-order write held its next write.
+    pub held: f64,
     /// Latency of descriptor bursts.
     pub fetch: Option<Latency>,
     /// Latency of read bursts.
@@ -206,6 +208,7 @@ impl QueueStats {
             gb_per_s: rate(tally.bytes_written, time),
             utilisation: share(tally.in_use, time),
             dmb: share(tally.suspended, time),
+            held: share(tally.held, time),
             fetch,
             read,
             write,
@@ -278,19 +281,20 @@ impl fmt::Display for Stats {
         }
         writeln!(
             f,
-            "\n{:12} {:>9} {:>13} {:>13} {:>8} {:>9} {:>7}",
-            "queues", "packets", "bytes read", "written", "GB/s", "in use %", "DMB %"
+            "\n{:12} {:>9} {:>13} {:>13} {:>8} {:>9} {:>7} {:>7}",
+            "queues", "packets", "bytes read", "written", "GB/s", "in use %", "DMB %", "held %"
         )?;
         for (name, queue) in self.queues() {
             writeln!(
                 f,
-                "{name:12} {:>9} {:>13} {:>13} {:>8.2} {:>9.1} {:>7.1}",
+                "{name:12} {:>9} {:>13} {:>13} {:>8.2} {:>9.1} {:>7.1} {:>7.1}",
                 queue.packets,
                 queue.bytes_read,
                 queue.bytes_written,
                 queue.gb_per_s,
                 queue.utilisation * 100.0,
-                queue.dmb * 100.0
+                queue.dmb * 100.0,
+                queue.held * 100.0
             )?;
         }
         writeln!(
@@ -410,6 +414,7 @@ impl Stats {
                 ("gb_per_s", queue.gb_per_s),
                 ("utilisation", queue.utilisation),
                 ("dmb", queue.dmb),
+                ("held", queue.held),
             ] {
                 row("queue", &name, figure, value)?;
             }

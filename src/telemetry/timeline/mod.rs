@@ -10,6 +10,7 @@ use super::reorder::Reorder;
 use super::{End, Machine};
 use crate::arch::regs::Direction;
 use crate::arch::{EngineId, EventBlock};
+use crate::desc::{Descriptor, RxDesc, TxDesc, TxMetaDesc};
 use crate::device::{self, Access, Station, StationState};
 use crate::sim::{Duration, Instant};
 use crate::system::{Activity, Observer};
@@ -64,6 +65,8 @@ pub struct Timeline<W> {
     flows: u64,
     announced: BTreeMap<(EngineId, u8), VecDeque<Announced>>,
     changes: VecDeque<Change>,
+    /// Arrows from a queue's last packet, if that was one with a DMB, to its next.
+    released: BTreeMap<(EngineId, u8), u64>,
     /// Arrows from packets that are not complete, by number in their queue.
     caused: BTreeMap<(EngineId, u8, u64), Vec<u64>>,
 }
@@ -81,6 +84,7 @@ impl<W: Write> Timeline<W> {
             flows: 0,
             announced: BTreeMap::new(),
             changes: VecDeque::new(),
+            released: BTreeMap::new(),
             caused: BTreeMap::new(),
         }
     }
@@ -327,6 +331,39 @@ impl<W: Write> Timeline<W> {
                 };
                 self.instant(Place::Queue(engine, *queue), name, at, event);
             }
+            Did::Descriptor {
+                direction,
+                queue,
+                slot,
+                desc,
+                bytes,
+                since,
+            } => {
+                let place = Place::Descriptors(engine, *queue, *direction);
+                let (name, mut args) = in_words(*direction, *desc);
+                args.push(("slot", Value::Uint((*slot).into())));
+                args.push(("bytes", Value::Uint((*bytes).into())));
+                let event = Event {
+                    args,
+                    ..Event::default()
+                };
+                self.slice(place, name, (*since, at), event);
+            }
+            Did::Barrier { queue, slot, since } => {
+                let args = [
+                    ("rx_slot", Value::Uint((*slot).into())),
+                    ("since_ns", Value::Double(since.as_ns_f64())),
+                ];
+                let flow = self.next_flow();
+                let [held, released] = [&[], &args[..]].map(|args| Event {
+                    args: args.to_vec(),
+                    flows: vec![flow],
+                    ..Event::default()
+                });
+                self.slice(Place::Held(engine, *queue), "barrier", (*since, at), held);
+                let place = Place::Queue(engine, *queue);
+                self.instant(place, "barrier released", at, released);
+            }
             Did::Packet { .. } => self.packet(at, engine, what),
             Did::Station {
                 station,
@@ -366,6 +403,10 @@ impl<W: Write> Timeline<W> {
                 .remove(&(engine, *queue, *number))
                 .unwrap_or_default(),
         );
+        // The DMB before it let it start.
+        flows.extend(self.released.remove(&(engine, *queue)));
+        let suspension = dmb.then(|| self.next_flow());
+        flows.extend(suspension);
         let event = Event {
             args: vec![
                 ("queue", Value::Uint((*queue).into())),
@@ -384,8 +425,15 @@ impl<W: Write> Timeline<W> {
         };
         let name = if *computed { "computation" } else { "copy" };
         self.slice(Place::Packets(engine, *queue), name, span, event);
-        if *dmb {
+        if let Some(flow) = suspension {
             self.slice(Place::Dmb(engine, *queue), "DMB", span, Event::default());
+            let event = Event {
+                args: vec![("started_ns", Value::Double(started.as_ns_f64()))],
+                flows: vec![flow],
+                ..Event::default()
+            };
+            self.instant(Place::Queue(engine, *queue), "DMB released", at, event);
+            self.released.insert((engine, *queue), flow);
         }
     }
 
@@ -492,6 +540,41 @@ impl<W: Write + Send> Observer for Timeline<W> {
             self.write_late(at, late);
         }
     }
+}
+
+/// A descriptor's operation, and its fields.
+fn in_words(direction: Direction, desc: Descriptor) -> (&'static str, Vec<Arg>) {
+    let (tx, rx) = (TxDesc::from(desc), RxDesc::from(desc));
+    let len_ctrl = desc.len_ctrl();
+    let flags = match direction {
+        Direction::M2s => tx.flag_names(),
+        Direction::S2m => rx.flag_names(),
+    };
+    let mut args = vec![
+        ("flags", Value::Text(flags.join(" "))),
+        (
+            "ring_id",
+            Value::Uint(len_ctrl.ring_id().into_bits().into()),
+        ),
+    ];
+    if direction == Direction::M2s && len_ctrl.meta() {
+        let meta = TxMetaDesc::from(desc);
+        args.push(("meta1", Value::Pointer(meta.meta1.into())));
+        args.push(("meta2", Value::Pointer(meta.meta2.into())));
+    } else {
+        args.push(("address", Value::Pointer(rx.buf1_ptr.0)));
+        args.push(("length", Value::Uint(len_ctrl.byte_len().into())));
+    }
+    match direction {
+        Direction::M2s => args.push(("op", Value::Text(tx.op_text()))),
+        Direction::S2m => args.push(("buf2_ptr_lo", Value::Pointer(rx.buf2_ptr_lo.into()))),
+    }
+    let name = match (direction, len_ctrl.meta()) {
+        (Direction::M2s, true) => "meta descriptor",
+        (Direction::M2s, false) => "source",
+        (Direction::S2m, _) => "destination",
+    };
+    (name, args)
 }
 
 /// The arguments that say which descriptor a burst is of.

@@ -15,6 +15,8 @@ pub(super) enum Place {
     Queue(EngineId, u8),
     Packets(EngineId, u8),
     Dmb(EngineId, u8),
+    Held(EngineId, u8),
+    Descriptors(EngineId, u8, Direction),
     Fetches(EngineId, u8, Direction),
     Memory,
     Channel(u32),
@@ -83,9 +85,14 @@ impl Place {
             }
             Packets(engine, queue) => (Some(Queue(engine, queue)), 0, "packets".to_string()),
             Dmb(engine, queue) => (Some(Queue(engine, queue)), 1, "suspended".to_string()),
-            Fetches(engine, queue, direction) => {
+            Held(engine, queue) => (Some(Queue(engine, queue)), 2, "writes held".to_string()),
+            Descriptors(engine, queue, direction) => {
                 let name = format!("{} descriptors", direction.ring_name());
-                (Some(Queue(engine, queue)), 2 + direction as i32, name)
+                (Some(Queue(engine, queue)), 3 + direction as i32, name)
+            }
+            Fetches(engine, queue, direction) => {
+                let name = format!("{} fetches", direction.ring_name());
+                (Some(Queue(engine, queue)), 5 + direction as i32, name)
             }
             Memory => (None, MEMORY_RANK, "memory".to_string()),
             Channel(channel) => {
