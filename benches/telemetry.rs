@@ -71,6 +71,7 @@ fn watched(copies: u32, watcher: &str) -> WallTime {
                 version: String::new(),
                 scenario_path: String::new(),
                 scenario: String::new(),
+                files: Vec::new(),
                 config_name: String::new(),
                 config: String::new(),
                 seed: 0,

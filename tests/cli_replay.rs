@@ -80,6 +80,31 @@ fn every_scenario_runs_again_as_recorded() {
     }
 }
 
+/// What a scenario reads is in the recording: dumped rings, contents of memory, what is expected.
+#[test]
+fn a_recording_needs_nothing_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["all-reduce", "crc-copy", "raw-ring"] {
+        let there = folder.path().join(name);
+        fs::create_dir(&there).unwrap();
+        for file in fs::read_dir("traces").unwrap() {
+            let file = file.unwrap();
+            if text(Path::new(&file.file_name())).starts_with(name) {
+                fs::copy(file.path(), there.join(file.file_name())).unwrap();
+            }
+        }
+        let scenario = there.join(format!("{name}.toml"));
+        let record = folder.path().join("run.record");
+        let run = ["run", text(&scenario), "--record", text(&record)];
+        udma_sim(&run).success();
+        assert!(!Recording::open(&record).unwrap().header().files.is_empty());
+        fs::remove_dir_all(&there).unwrap();
+        udma_sim(&run[..2]).code(2);
+        let replay = udma_sim(&["replay", text(&record)]).success();
+        assert!(stdout(&replay).contains("\nSAME: all "), "{name}");
+    }
+}
+
 #[test]
 fn lists_are_filtered() {
     let folder = tempfile::tempdir().unwrap();
@@ -189,6 +214,7 @@ fn the_first_difference_is_shown() {
             version: "0".to_string(),
             scenario_path: text(scenario.path()).to_string(),
             scenario: scenario.text().to_string(),
+            files: Vec::new(),
             config_name: usual.origin.clone(),
             config: usual.source.clone(),
             seed: 0,

@@ -43,8 +43,8 @@ struct FilterArgs {
     #[arg(long, value_name = "N", requires = "list")]
     queue: Option<u8>,
 
-    /// Only of these kinds: doorbell, fetch, read, write, completion, packet, station, error,
-    /// interrupt, semaphore, instruction
+    /// Only of these kinds: doorbell, fetch, read, write, descriptor, completion, packet, barrier,
+    /// station, error, interrupt, semaphore, instruction
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kind, requires = "list")]
     kind: Vec<Kind>,
 
@@ -144,6 +144,9 @@ fn refuse_rest(file: &Path, whole: u64, damage: &Damage) -> ExitCode {
 fn replay(recording: Recording) -> Result<Outcome, Box<dyn Error>> {
     let header = recording.header();
     let scenario = Scenario::parse(Path::new(&header.scenario_path), header.scenario.clone())?;
+    for (name, bytes) in &header.files {
+        scenario.give_file(name.clone(), bytes.as_slice().into());
+    }
     let config = Config::parse(&header.config_name, &header.config)?;
     let plan = scenario.plan(config, header.seed)?;
     let mut watch = Comparing {

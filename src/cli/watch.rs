@@ -165,6 +165,9 @@ impl Watch for Watchers {
                 version: env!("CARGO_PKG_VERSION").to_string(),
                 scenario_path: scenario.path().display().to_string(),
                 scenario: scenario.text().to_string(),
+                files: (scenario.files().into_iter())
+                    .map(|(name, bytes)| (name, bytes.to_vec()))
+                    .collect(),
                 config_name: config.origin.clone(),
                 config: config.source.clone(),
                 seed: *seed,

@@ -1,11 +1,12 @@
 //! What is wrong with a scenario file, and where: every message carries file, line, column and key.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// A place in a scenario file: the byte where it starts and the path of keys that leads to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,6 +99,8 @@ pub(super) struct Document {
     text: String,
     /// Ordered by offset, so that messages come in file order; one message per place.
     problems: RefCell<BTreeSet<(usize, String, String)>>,
+    /// The files it names that were read, or given with it.
+    files: RefCell<BTreeMap<String, Arc<[u8]>>>,
 }
 
 impl Document {
@@ -108,7 +111,31 @@ impl Document {
             line_starts: std::iter::once(0).chain(newlines).collect(),
             text,
             problems: RefCell::default(),
+            files: RefCell::default(),
         }
+    }
+
+    /// Gives the content of a file it names: what is beside it is not looked at.
+    pub fn give_file(&self, name: String, bytes: Arc<[u8]>) {
+        self.files.borrow_mut().insert(name, bytes);
+    }
+
+    /// The bytes of a file named relative to the scenario, as they were when they were first asked for.
+    pub fn file(&self, name: &str) -> Result<Arc<[u8]>, String> {
+        if let Some(bytes) = self.files.borrow().get(name) {
+            return Ok(bytes.clone());
+        }
+        let path = self.folder().join(name);
+        let bytes = std::fs::read(&path);
+        let bytes = bytes.map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        let bytes: Arc<[u8]> = bytes.into();
+        self.give_file(name.to_string(), bytes.clone());
+        Ok(bytes)
+    }
+
+    /// The files that were read or given.
+    pub fn files(&self) -> BTreeMap<String, Arc<[u8]>> {
+        self.files.borrow().clone()
     }
 
     pub fn text(&self) -> &str {

@@ -1,6 +1,6 @@
 //! Memory contents as scenarios describe them, and the bytes they stand for.
 
-use super::diag::{At, Reported};
+use super::diag::{At, Document, Reported};
 use super::reader::{FromValue, Reader, Value, integer};
 use crate::desc::DType;
 use crate::device::compute::{Fp8, Reduction};
@@ -9,7 +9,6 @@ use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 use sha2::{Digest, Sha256};
 use std::fmt;
-use std::path::Path;
 use std::sync::Arc;
 use toml::de::DeValue;
 
@@ -202,8 +201,8 @@ impl FillDecl {
         Ok(found?.into_iter().flatten().collect())
     }
 
-    /// The content ready to be produced. Files are read here, `stream` names the random stream.
-    pub fn resolve(&self, folder: &Path, stream: &str) -> Result<Fill, String> {
+    /// The content ready to be produced. Files of the scenario are read here, `stream` names the random stream.
+    pub fn resolve(&self, document: &Document, stream: &str) -> Result<Fill, String> {
         Ok(match self {
             FillDecl::Byte(byte) => Fill::Byte(*byte),
             FillDecl::Counter(start) => Fill::Counter(*start),
@@ -211,15 +210,9 @@ impl FillDecl {
                 stream: stream.to_string(),
             },
             FillDecl::Bytes(bytes) => Fill::Bytes(bytes.as_slice().into()),
-            FillDecl::File(name) => Fill::Bytes(read_file(folder, name)?.into()),
+            FillDecl::File(name) => Fill::Bytes(document.file(name)?),
         })
     }
-}
-
-/// The bytes of a file named relative to the scenario.
-pub(super) fn read_file(folder: &Path, name: &str) -> Result<Vec<u8>, String> {
-    let path = folder.join(name);
-    std::fs::read(&path).map_err(|e| format!("cannot read {}: {e}", path.display()))
 }
 
 impl Fill {

@@ -32,7 +32,9 @@ pub use report::{ExpectationReport, RaceVerdict, Report, StepReport, Totals};
 pub use run::{Progress, RunError};
 
 use crate::config::Config;
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A scenario file that has been parsed.
 #[derive(Debug)]
@@ -83,6 +85,17 @@ impl Scenario {
     /// The folder of the scenario file.
     pub fn folder(&self) -> &Path {
         self.document.folder()
+    }
+
+    /// Gives the content of a file that the scenario names: it is not looked for beside the scenario then.
+    pub fn give_file(&self, name: String, bytes: Arc<[u8]>) {
+        self.document.give_file(name, bytes);
+    }
+
+    /// The files the scenario names, by the name it gives them, with their content: those that have been read,
+    /// which [`Scenario::plan`] does, or given.
+    pub fn files(&self) -> BTreeMap<String, Arc<[u8]>> {
+        self.document.files()
     }
 
     /// The seed the scenario names.

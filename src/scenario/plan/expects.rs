@@ -149,7 +149,7 @@ fn compared(
     };
     let (text, content) = match &wanted.content {
         ContentDecl::Fill(fill) => {
-            let resolved = fill.resolve(scope.document.folder(), "");
+            let resolved = fill.resolve(scope.document, "");
             let resolved = resolved.map_err(|message| scope.report(&fill.mark, message))?;
             fits(resolved.own_bytes(), &fill.mark)?;
             (fill.to_string(), Wanted::Fill(resolved))

@@ -2,7 +2,6 @@
 
 use super::super::ast::{MemoryDecl, PringDecl};
 use super::super::diag::{At, Mark, Reported};
-use super::super::fill::read_file;
 use super::super::place::Region;
 use super::scope::Scope;
 use super::{Content, PringPlan};
@@ -26,7 +25,7 @@ pub(super) fn memory(
 
 fn buffer(scope: &mut Scope<'_>, decl: &MemoryDecl) -> Result<Content, Reported> {
     let stream = format!("memory/{}", decl.name.value);
-    let fill = decl.fill.resolve(scope.document.folder(), &stream);
+    let fill = decl.fill.resolve(scope.document, &stream);
     let fill = fill.map_err(|message| scope.report(&decl.fill.mark, message))?;
     let bytes = fill.region_bytes(decl.size.as_ref().map(|size| size.value.0));
     let bytes = bytes.map_err(|message| {
@@ -98,7 +97,7 @@ fn pring(scope: &mut Scope<'_>, decl: &PringDecl) -> Result<PringPlan, Reported>
 
 /// The bytes of a dumped ring that is to fill a ring of `room` bytes.
 fn dumped_ring(scope: &Scope<'_>, file: &At<String>, room: u64) -> Result<Vec<u8>, Reported> {
-    let bytes = read_file(scope.document.folder(), file);
+    let bytes = scope.document.file(file);
     let bytes = bytes.map_err(|message| scope.report(&file.mark, message))?;
     let whole = !bytes.is_empty() && bytes.len().is_multiple_of(DESC_BYTES);
     if !whole || bytes.len() as u64 > room {
@@ -109,7 +108,7 @@ fn dumped_ring(scope: &Scope<'_>, file: &At<String>, room: u64) -> Result<Vec<u8
         );
         return Err(scope.report(&file.mark, message));
     }
-    Ok(bytes)
+    Ok(bytes.to_vec())
 }
 
 /// Gives a region its name, unless the name or some of the bytes are taken.

@@ -483,7 +483,7 @@ pub(super) fn content(
     fill: &At<FillDecl>,
 ) -> Result<(Region, super::super::fill::Fill), Reported> {
     let stream = format!("write/{}", at.value);
-    let resolved = fill.resolve(scope.document.folder(), &stream);
+    let resolved = fill.resolve(scope.document, &stream);
     let resolved = resolved.map_err(|message| scope.report(&fill.mark, message))?;
     let bytes = resolved.region_bytes(size.map(|size| size.value.0));
     let bytes = bytes.map_err(|message| scope.report(&at.mark, message))?;

@@ -36,7 +36,7 @@ pub(super) fn head(kind: Kind, number: u32, payload: &[u8]) -> [u8; HEAD_BYTES] 
     head[..4].copy_from_slice(&MAGIC);
     head[4..8].copy_from_slice(&(kind as u32).to_le_bytes());
     head[8..12].copy_from_slice(&number.to_le_bytes());
-    // A block is written long before it has 4 GiB.
+    // Checked by who writes it.
     head[12..16].copy_from_slice(&(payload.len() as u32).to_le_bytes());
     let checksum = checksum(&head[..16], payload);
     head[16..].copy_from_slice(&checksum.to_le_bytes());

@@ -28,10 +28,12 @@ pub const FORMAT: u32 = 2;
 pub struct Header {
     /// Version of the simulator.
     pub version: String,
-    /// Path of the scenario: files that it reads are beside it.
+    /// Path of the scenario.
     pub scenario_path: String,
     /// Its text.
     pub scenario: String,
+    /// The files that it names, with their content.
+    pub files: Vec<(String, Vec<u8>)>,
     /// Name of the built-in config, or path of the file.
     pub config_name: String,
     /// Its text.
