@@ -145,27 +145,6 @@ pub struct Access {
     pub answered: Instant,
 }
 
-/// A descriptor whose bursts are being told, the first of which was issued at `since`.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Begun {
-    since: Option<Instant>,
-    bytes: u32,
-}
-
-impl Begun {
-    /// One of its bursts is over. Returns since when it was under way and its bytes if that is the last.
-    pub fn end_burst(&mut self, access: &Access, last: bool) -> Option<(Instant, u32)> {
-        let since = *self.since.get_or_insert(access.issued);
-        self.bytes += access.len;
-        let bytes = self.bytes;
-        if !last {
-            return None;
-        }
-        *self = Begun::default();
-        Some((since, bytes))
-    }
-}
-
 /// A part of the data path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Station {

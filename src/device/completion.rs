@@ -34,21 +34,23 @@ impl Engine {
     }
 
     fn retire_writes(&mut self, q: usize, ctx: &mut Ctx) {
-        while let Some(write) = self.queues[q].writes.front() {
-            if write.acknowledged_at > ctx.now {
+        loop {
+            let queue = &mut self.queues[q];
+            let Some(write) = queue.writes.front() else {
+                return;
+            };
+            if write.burst.answered > ctx.now {
                 return;
             }
-            let (from_lane, from_fifo) = match write.data {
-                WriteData::Lane(_) => (write.len, write.len),
-                WriteData::Result(_) => (0, write.len),
-                WriteData::Increment => (0, 0),
-            };
-            let queue = &mut self.queues[q];
-            if ctx.out.observed
-                && let Some(write) = queue.writes.front()
-            {
+            if ctx.out.observed {
                 write.tell(q, &mut queue.begun, ctx.out);
             }
+            let len = write.burst.len;
+            let (from_lane, from_fifo) = match write.data {
+                WriteData::Lane(_) => (len, len),
+                WriteData::Result(_) => (0, len),
+                WriteData::Increment => (0, 0),
+            };
             queue.lane.free(from_lane);
             queue.writes.pop_front();
             self.writer.outstanding -= 1;
@@ -307,7 +309,7 @@ impl Engine {
                 next = next.min(packet.complete_at());
             }
             if acknowledges && let Some(write) = queue.writes.front() {
-                next = next.min(write.acknowledged_at);
+                next = next.min(write.burst.answered);
             }
         }
         next

@@ -1,6 +1,7 @@
 //! Register accesses: what is live is answered from the engine's state, what acts does so here.
 
-use super::activity::{Activity, Begun};
+use super::activity::Activity;
+use super::burst::Begun;
 use super::compute;
 use super::engine::{Ctx, Engine};
 use super::lane::Lane;

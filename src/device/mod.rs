@@ -15,6 +15,7 @@
 mod activity;
 mod agenda;
 mod arbiter;
+mod burst;
 mod completion;
 mod completion_ring;
 pub mod compute;

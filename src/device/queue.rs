@@ -1,7 +1,8 @@
 //! A queue and its packets, the limits that the registers set, and what the stations wait for.
 
-use super::activity::{Begun, Station, StationState};
+use super::activity::{Station, StationState};
 use super::arbiter::Mode;
+use super::burst::Begun;
 use super::completion_ring::CompletionRing;
 use super::compute;
 use super::lane::Lane;

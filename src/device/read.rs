@@ -4,7 +4,8 @@
 //! Bursts are sampled whenever their target gets to them (A5); their data enters the stream in the
 //! order they were issued (A2).
 
-use super::activity::{Access, Activity, Begun, Station, StationState};
+use super::activity::{Activity, Station, StationState};
+use super::burst::{Begun, Burst};
 use super::compute::{Refusal, is_plain_copy};
 use super::engine::{Ctx, Engine, EngineEvent, Outbox, RegisterRead};
 use super::error::ErrorBit;
@@ -43,21 +44,8 @@ enum ReadData {
 /// A read burst in flight.
 struct ReadBurst {
     queue: u8,
-    at: Addr,
-    len: u32,
     data: ReadData,
-    /// Its descriptor and that one's slot in the ring, and whether it is its last burst.
-    desc: Descriptor,
-    slot: u32,
-    last: bool,
-    /// When it was issued, the channel it went to, and its way once that is known.
-    issued: Instant,
-    channel: u32,
-    times: Times,
-    /// Cycle of its issue; never once it has been reported as timed out.
-    issued_at: u64,
-    /// When its data is at the engine; never, as long as it is not sampled.
-    ready_at: Instant,
+    burst: Burst,
 }
 
 /// The read path of an engine.
@@ -92,30 +80,13 @@ impl ReadBurst {
     /// Tells an observer that it is over, and its descriptor if that is.
     #[cold]
     fn tell(&self, begun: &mut Begun, out: &mut Outbox) {
-        let (queue, slot) = (self.queue, self.slot);
-        let access = Access {
-            at: self.at,
-            len: self.len,
-            channel: self.channel,
-            issued: self.issued,
-            times: self.times,
-            answered: self.ready_at,
-        };
+        let (queue, burst) = (self.queue, &self.burst);
         out.tell(|| Activity::Read {
             queue,
-            slot,
-            access,
+            slot: burst.slot,
+            access: burst.access(),
         });
-        if let Some((since, bytes)) = begun.end_burst(&access, self.last) {
-            out.tell(|| Activity::Descriptor {
-                direction: Direction::M2s,
-                queue,
-                slot,
-                desc: self.desc,
-                bytes,
-                since,
-            });
-        }
+        burst.end(Direction::M2s, queue, begun, out);
     }
 }
 
@@ -135,7 +106,7 @@ impl Reader {
     pub fn oldest_ready_at(&self) -> Instant {
         self.bursts
             .front()
-            .map_or(Instant::NEVER, |read| read.ready_at)
+            .map_or(Instant::NEVER, |read| read.burst.answered)
     }
 }
 
@@ -199,17 +170,19 @@ impl Engine {
         }
         self.reader.bursts.push(ReadBurst {
             queue: q as u8,
-            at,
-            len,
             data,
-            slot,
-            desc,
-            last: len == left,
-            issued: ctx.now,
-            channel: route.channel() as u32,
-            times: times.unwrap_or_default(),
-            issued_at: cycle,
-            ready_at: Instant::NEVER,
+            burst: Burst {
+                at,
+                len,
+                desc,
+                slot,
+                last: len == left,
+                issued: ctx.now,
+                channel: route.channel() as u32,
+                times: times.unwrap_or_default(),
+                issued_at: cycle,
+                answered: Instant::NEVER,
+            },
         });
         self.reader.offset += len;
         self.reader.next_cycle = cycle + self.reader.pace.cycles(beats, route.is_state_buffer());
@@ -233,7 +206,7 @@ impl Engine {
     /// It is known when a read burst is sampled.
     pub(super) fn read_timed(&mut self, burst: u64, times: Times) {
         if let Some(read) = self.reader.bursts.get_mut(burst) {
-            read.times = times;
+            read.burst.times = times;
             self.agenda.push(times.done, EngineEvent::Read { burst });
         }
     }
@@ -477,7 +450,7 @@ impl Engine {
     /// that is what the burst reads.
     pub(super) fn sample_read(&mut self, burst: u64, ctx: &mut Ctx) -> Option<RegisterRead> {
         let read = self.reader.bursts.get(burst)?;
-        let (at, len, queue) = (read.at, read.len, read.queue);
+        let (at, len, queue) = (read.burst.at, read.burst.len, read.queue);
         let (first, rest) = read.data.room(&mut self.queues[usize::from(queue)], len);
         let near = &mut self.reader.near;
         let bytes = match rest.is_empty() {
@@ -520,7 +493,7 @@ impl Engine {
             return;
         };
         let queue = &mut self.queues[usize::from(read.queue)];
-        let (first, rest) = read.data.room(queue, read.len);
+        let (first, rest) = read.data.room(queue, read.burst.len);
         for (to, byte) in first.iter_mut().chain(rest).zip(value.to_le_bytes()) {
             *to = byte;
         }
@@ -533,9 +506,9 @@ impl Engine {
         let Some(read) = self.reader.bursts.get(burst) else {
             return;
         };
-        let (queue, slot, desc) = (read.queue, read.slot, read.desc);
+        let (queue, slot, desc) = (read.queue, read.burst.slot, read.burst.desc);
         let lanes = &mut self.queues[usize::from(queue)];
-        let (first, rest) = read.data.room(lanes, read.len);
+        let (first, rest) = read.data.room(lanes, read.burst.len);
         first.fill(0);
         rest.fill(0);
         let bit = ErrorBit::M2s(M2sError::DataResponse);
@@ -546,9 +519,9 @@ impl Engine {
         let Some(read) = self.reader.bursts.get_mut(burst) else {
             return;
         };
-        let ready_at = ctx.now + read.times.response;
-        read.ready_at = ready_at;
-        self.counters.bytes_read += u64::from(read.len);
+        let ready_at = ctx.now + read.burst.times.response;
+        read.burst.answered = ready_at;
+        self.counters.bytes_read += u64::from(read.burst.len);
         if self.waits_for_read && burst == self.reader.bursts.first() {
             self.wake_by(ready_at, ctx);
         }
@@ -558,13 +531,13 @@ impl Engine {
     pub(super) fn retire_reads(&mut self, ctx: &mut Ctx) {
         let now = ctx.now;
         while let Some(read) = self.reader.bursts.front() {
-            if read.ready_at > now {
+            if read.burst.answered > now {
                 return;
             }
             if ctx.out.observed {
                 read.tell(&mut self.reader.begun, ctx.out);
             }
-            let (queue, len) = (read.queue, read.len);
+            let (queue, len) = (read.queue, read.burst.len);
             match read.data {
                 ReadData::Lane(_) => self.queues[usize::from(queue)].lane.deliver(len),
                 ReadData::Source { packet, .. } => self.enter(queue, packet, len, now),
@@ -580,15 +553,15 @@ impl Engine {
         let Some(read) = self.reader.bursts.front_mut() else {
             return;
         };
-        let Some(due) = read.issued_at.checked_add(timeout) else {
+        let Some(due) = read.burst.issued_at.checked_add(timeout) else {
             return;
         };
         if cycle < due {
             needs.cycle(due);
             return;
         }
-        read.issued_at = u64::MAX;
-        let (queue, slot, at, desc) = (read.queue, read.slot, read.at, read.desc);
+        read.burst.issued_at = u64::MAX;
+        let (queue, slot, at, desc) = (read.queue, read.burst.slot, read.burst.at, read.burst.desc);
         let bit = ErrorBit::M2s(M2sError::DataTimeout);
         self.raise(bit, queue, slot, at, desc);
     }

@@ -3,7 +3,8 @@
 //! not issued before those are acknowledged (A7, A8). The data behind it waits in the FIFO, reads go
 //! on until that is full.
 
-use super::activity::{Access, Activity, Begun, Station, StationState};
+use super::activity::{Activity, Station, StationState};
+use super::burst::{Begun, Burst};
 use super::engine::{Ctx, Engine, EngineEvent, Outbox, RegisterWrite};
 use super::error::ErrorBit;
 use super::fabric::{InFlight, MAX_BURST_BYTES, Route, Times};
@@ -50,25 +51,12 @@ pub(super) enum WriteData {
 
 /// A write burst that is not yet acknowledged.
 pub(super) struct WriteBurst {
-    at: Addr,
     /// It is of a transpose flush: the bytes go nowhere.
     flush: bool,
-    pub len: u32,
     pub data: WriteData,
-    /// Its Rx descriptor and that one's slot in the ring, and whether it is its last burst.
-    desc: Descriptor,
-    slot: u32,
-    last: bool,
     /// Number of its packet in the queue.
     packet: u64,
-    /// When its last beat left the engine, the channel it went to, and its way once that is known.
-    issued: Instant,
-    channel: u32,
-    times: Times,
-    /// Cycle of its issue; never once it has been reported as timed out.
-    pub issued_at: u64,
-    /// When the engine has the acknowledge; never, as long as it is not visible.
-    pub acknowledged_at: Instant,
+    pub burst: Burst,
 }
 
 /// An address at which no generation has anything: the lowest of a stretch longer than any descriptor.
@@ -91,33 +79,15 @@ impl WriteBurst {
     /// Tells an observer that it is over, and its descriptor if that is.
     #[cold]
     pub fn tell(&self, queue: usize, begun: &mut Begun, out: &mut Outbox) {
-        let (queue, slot) = (queue as u8, self.slot);
-        let access = Access {
-            at: self.at,
-            len: self.len,
-            channel: self.channel,
-            issued: self.issued,
-            times: self.times,
-            answered: self.acknowledged_at,
-        };
+        let (queue, burst) = (queue as u8, &self.burst);
         out.tell(|| Activity::Write {
             queue,
-            slot,
+            slot: burst.slot,
             packet: self.packet,
-            access,
+            access: burst.access(),
         });
-        if matches!(self.data, WriteData::Increment) {
-            return;
-        }
-        if let Some((since, bytes)) = begun.end_burst(&access, self.last) {
-            out.tell(|| Activity::Descriptor {
-                direction: Direction::S2m,
-                queue,
-                slot,
-                desc: self.desc,
-                bytes,
-                since,
-            });
+        if !matches!(self.data, WriteData::Increment) {
+            burst.end(Direction::S2m, queue, begun, out);
         }
     }
 }
@@ -353,15 +323,15 @@ impl Engine {
         let Some(write) = self.queues[q].writes.front_mut() else {
             return;
         };
-        let Some(due) = write.issued_at.checked_add(self.limits.axi_timeout) else {
+        let Some(due) = write.burst.issued_at.checked_add(self.limits.axi_timeout) else {
             return;
         };
         if cycle < due {
             needs.cycle(due);
             return;
         }
-        write.issued_at = u64::MAX;
-        let (slot, at, desc) = (write.slot, write.at, write.desc);
+        write.burst.issued_at = u64::MAX;
+        let (slot, at, desc) = (write.burst.slot, write.burst.at, write.burst.desc);
         let bit = ErrorBit::S2m(S2mError::DataTimeout);
         self.raise(bit, q as u8, slot, at, desc);
     }
@@ -406,19 +376,21 @@ impl Engine {
             Some(offset) => WriteData::Result(offset),
         };
         queue.writes.push(WriteBurst {
-            at,
             flush,
-            len,
             data,
-            desc,
-            slot,
-            last: left == 0 || packet.to_write == len,
             packet: queue.written,
-            issued: left_engine,
-            channel: route.channel() as u32,
-            times,
-            issued_at: cycle,
-            acknowledged_at: Instant::NEVER,
+            burst: Burst {
+                at,
+                len,
+                desc,
+                slot,
+                last: left == 0 || packet.to_write == len,
+                issued: left_engine,
+                channel: route.channel() as u32,
+                times,
+                issued_at: cycle,
+                answered: Instant::NEVER,
+            },
         });
         self.writer.outstanding += 1;
         self.writer.next_cycle = cycle + u64::from(beats);
@@ -478,19 +450,21 @@ impl Engine {
         let queue = &mut self.queues[q];
         queue.update = None;
         queue.writes.push(WriteBurst {
-            at: cell,
             flush: false,
-            len,
             data: WriteData::Increment,
-            desc: Descriptor::default(),
-            slot: 0,
-            last: true,
             packet: queue.written,
-            issued: left_engine,
-            channel: route.channel() as u32,
-            times,
-            issued_at: cycle,
-            acknowledged_at: Instant::NEVER,
+            burst: Burst {
+                at: cell,
+                len,
+                desc: Descriptor::default(),
+                slot: 0,
+                last: true,
+                issued: left_engine,
+                channel: route.channel() as u32,
+                times,
+                issued_at: cycle,
+                answered: Instant::NEVER,
+            },
         });
         if let Some(packet) = queue.packets.get_mut(queue.written) {
             packet.invisible += 1;
@@ -534,8 +508,13 @@ impl Engine {
         let Some(write) = queue.writes.get_mut(burst) else {
             return;
         };
-        write.times = in_order(&mut queue.visible_floor, write.channel as usize, times, ctx);
-        let times = write.times;
+        write.burst.times = in_order(
+            &mut queue.visible_floor,
+            write.burst.channel as usize,
+            times,
+            ctx,
+        );
+        let times = write.burst.times;
         let event = EngineEvent::Write { queue: q, burst };
         self.agenda.push(times.done, event);
     }
@@ -551,11 +530,16 @@ impl Engine {
             Some(FaultKind::LateAck(by)) => by,
             _ => Duration::ZERO,
         };
-        let acknowledged_at = ctx.now + write.times.response + late;
+        let acknowledged_at = ctx.now + write.burst.times.response + late;
         if fault != Some(FaultKind::LostAck) {
-            write.acknowledged_at = acknowledged_at;
+            write.burst.answered = acknowledged_at;
         }
-        let (at, len, slot, desc) = (write.at, write.len, write.slot, write.desc);
+        let (at, len, slot, desc) = (
+            write.burst.at,
+            write.burst.len,
+            write.burst.slot,
+            write.burst.desc,
+        );
         let (data, flush, packet) = (write.data, write.flush, write.packet);
         let one = 1u32.to_le_bytes();
         let (first, rest) = match data {

@@ -365,6 +365,7 @@ impl System {
                 let turn = Turn::new(at, class, self.engine_parts[id.0 as usize]);
                 if self.engine_turns[id.0 as usize] == turn {
                     self.run_engine(id, within);
+                    // As long as this turn stood, no call of the engine has scheduled another.
                     self.engine_turns[id.0 as usize] = Turn::NEVER;
                     self.watch_engine(id);
                 }
@@ -398,7 +399,7 @@ impl System {
     }
 
     /// It is an engine's turn, and HBM's in between, until somebody else's, and up to and including the instant
-    /// `within`. It gets no other turn meanwhile.
+    /// `within`.
     fn run_engine(&mut self, id: EngineId, within: Instant) {
         let (index, part) = (id.0 as usize, self.engine_parts[id.0 as usize]);
         loop {

@@ -542,38 +542,39 @@ impl<W: Write + Send> Observer for Timeline<W> {
     }
 }
 
-/// A descriptor's operation, and its fields.
+/// What a descriptor is, and its fields.
 fn in_words(direction: Direction, desc: Descriptor) -> (&'static str, Vec<Arg>) {
-    let (tx, rx) = (TxDesc::from(desc), RxDesc::from(desc));
+    let (tx, rx, meta) = (
+        TxDesc::from(desc),
+        RxDesc::from(desc),
+        TxMetaDesc::from(desc),
+    );
     let len_ctrl = desc.len_ctrl();
-    let flags = match direction {
-        Direction::M2s => tx.flag_names(),
-        Direction::S2m => rx.flag_names(),
+    let length = ("length", Value::Uint(len_ctrl.byte_len().into()));
+    let op = || ("op", Value::Text(tx.op_text()));
+    let (name, flags, fields) = match (direction, len_ctrl.meta()) {
+        (Direction::M2s, true) => {
+            let words = [meta.meta1, meta.meta2].map(|word| Value::Pointer(word.into()));
+            let [meta1, meta2] = words;
+            let fields = [("meta1", meta1), ("meta2", meta2), op()];
+            ("meta descriptor", tx.flag_names(), fields)
+        }
+        (Direction::M2s, false) => {
+            let address = ("address", Value::Pointer(tx.buf_ptr.0));
+            ("source", tx.flag_names(), [address, length, op()])
+        }
+        (Direction::S2m, _) => {
+            let address = ("address", Value::Pointer(rx.buf1_ptr.0));
+            let buf2 = ("buf2_ptr_lo", Value::Pointer(rx.buf2_ptr_lo.into()));
+            ("destination", rx.flag_names(), [address, length, buf2])
+        }
     };
+    let ring_id = len_ctrl.ring_id().into_bits();
     let mut args = vec![
         ("flags", Value::Text(flags.join(" "))),
-        (
-            "ring_id",
-            Value::Uint(len_ctrl.ring_id().into_bits().into()),
-        ),
+        ("ring_id", Value::Uint(ring_id.into())),
     ];
-    if direction == Direction::M2s && len_ctrl.meta() {
-        let meta = TxMetaDesc::from(desc);
-        args.push(("meta1", Value::Pointer(meta.meta1.into())));
-        args.push(("meta2", Value::Pointer(meta.meta2.into())));
-    } else {
-        args.push(("address", Value::Pointer(rx.buf1_ptr.0)));
-        args.push(("length", Value::Uint(len_ctrl.byte_len().into())));
-    }
-    match direction {
-        Direction::M2s => args.push(("op", Value::Text(tx.op_text()))),
-        Direction::S2m => args.push(("buf2_ptr_lo", Value::Pointer(rx.buf2_ptr_lo.into()))),
-    }
-    let name = match (direction, len_ctrl.meta()) {
-        (Direction::M2s, true) => "meta descriptor",
-        (Direction::M2s, false) => "source",
-        (Direction::S2m, _) => "destination",
-    };
+    args.extend(fields);
     (name, args)
 }
 
