@@ -124,11 +124,118 @@ fn bad_streams_are_refused() {
     );
     let missing = dram(&folder.path().join("none.bin")).args(["--config", "hbm2-pseudo-channel"]);
     refused(missing, "error: stream [..]none.bin: No such file[..]\n");
-    let unknown = dram(Path::new("stream:H")).args(["--config", "hbm2-pseudo-channel"]);
+    let unknown = dram(Path::new("stream:J")).args(["--config", "hbm2-pseudo-channel"]);
     refused(
         unknown,
-        "error: stream \"H\" is not built in; there are A (sequential read), [..]\n",
+        "error: stream \"J\" is not built in; there are A (sequential read), [..]\n",
     );
+}
+
+#[test]
+fn gaps_are_numbers_that_a_clock_can_hold() {
+    let folder = tempfile::tempdir().unwrap();
+    let on = |name: &str, requests: usize| {
+        let path = folder.path().join(name);
+        fs::write(&path, reads(&vec![0; requests])).unwrap();
+        dram(&path).args(["--config", "hbm2-pseudo-channel"])
+    };
+    for gap in [
+        "",
+        "x",
+        "64x",
+        "6 4",
+        "0x40",
+        "-1",
+        "+64",
+        "1e3",
+        "6.4",
+        "64_old",
+        "2305843009213693953",
+        "18446744073709551615",
+        "18446744073709551616",
+        "99999999999999999999999999",
+    ] {
+        refused(
+            on(&format!("s_gap{gap}.bin"), 2),
+            &format!(
+                "error: stream [..]s_gap{gap}.bin: the name ends in \"_gap{gap}\"; _gapN sends request i no earlier than \
+                 cycle N x i, and N must be a number from 0 to 2305843009213693952 for this many requests\n"
+            ),
+        );
+    }
+    refused(
+        on("s_gap2305843009213693952.bin", 3),
+        "error: stream [..]: the name ends in [..] from 0 to 1537228672809129301 for this many requests\n",
+    );
+    for (name, cycles) in [
+        ("s_gap0.bin", 35u64),
+        ("s_gap0064.bin", 64 + 17),
+        ("s_gap2305843009213693952.bin", (1 << 61) + 31),
+        ("gap64.bin", 35),
+    ] {
+        let report = on(name, 2).assert().success();
+        let report = String::from_utf8(report.get_output().stdout.clone()).unwrap();
+        assert!(
+            report.contains(&format!("cycles         {cycles}  (")),
+            "{name}: {report}"
+        );
+    }
+}
+
+#[test]
+fn limits_lie_within_the_stream() {
+    let limited = |stream: &str, limit: &str| {
+        dram(Path::new(stream)).args(["--config", "hbm2-pseudo-channel", "--limit", limit])
+    };
+    for limit in ["0", "1000001", "18446744073709551615"] {
+        refused(
+            limited("stream:A", limit),
+            &format!(
+                "error: --limit {limit}: stream A_seqrd has 1000000 requests; must be 1 to 1000000\n"
+            ),
+        );
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("three.bin");
+    fs::write(&path, reads(&[0, 32, 64])).unwrap();
+    refused(
+        limited(path.to_str().unwrap(), "4"),
+        "error: --limit 4: stream [..]three.bin has 3 requests; must be 1 to 3\n",
+    );
+    for limit in ["1", "3"] {
+        let report = limited(path.to_str().unwrap(), limit).assert().success();
+        report.stdout_eq(format!("...\nrequests       {limit}\n...\n"));
+    }
+}
+
+#[test]
+fn the_share_of_the_peak_is_that_of_the_stacks_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.bin");
+    let stack = 24 << 30;
+    let on = |stacks: &[u64]| {
+        let requests: Vec<u64> = (0..8000)
+            .map(|i| stacks[i % stacks.len()] * stack + (i / stacks.len()) as u64 * 32)
+            .collect();
+        fs::write(&path, reads(&requests)).unwrap();
+        dram(&path).args(["--config", "hbm-cayman"])
+    };
+    for (stacks, whose) in [
+        (&[0][..], " of 1 of 4 stacks, where all requests go"),
+        (&[3], " of 1 of 4 stacks, where all requests go"),
+        (&[0, 2], " of 2 of 4 stacks, where all requests go"),
+        (&[0, 1, 2, 3], ""),
+    ] {
+        let line =
+            format!("...\nbytes/cycle    [..]  ([..] % of the peak{whose}, [..] GB/s)\n...\n");
+        on(stacks).assert().success().stdout_eq(line);
+        let json = on(stacks).arg("--json").assert().success();
+        let json: serde_json::Value = serde_json::from_slice(&json.get_output().stdout).unwrap();
+        assert_eq!(
+            (&json["stacks"], &json["stacks_used"]),
+            (&4.into(), &stacks.len().into())
+        );
+    }
 }
 
 #[test]
@@ -198,6 +305,16 @@ fn bad_configs_are_refused() {
             "write_high = 28",
             "write_high = 33",
             "error: memory config [..]mine.toml: controller.write_high = 33: must be 1 to controller.write_queue\n",
+        ),
+        (
+            "nRC = 48",
+            "nRC = 47",
+            "error: memory config [..]mine.toml: timing.nRC = 47: must be at least nRAS + nRP, in which a row is closed again, and at most 1000000\n",
+        ),
+        (
+            "nRAS = 34",
+            "nRAS = 40",
+            "error: memory config [..]mine.toml: timing.nRC = 48: must be at least nRAS + nRP, [..]\n",
         ),
         (
             "nREFI = 3900",

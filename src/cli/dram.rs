@@ -52,6 +52,13 @@ fn simulate(args: &Args) -> Result<Report, Box<dyn Error>> {
     let access_bytes = u64::from(config.device.access_bytes);
     let mut stream = Stream::load(&args.stream, access_bytes, config.mapping.capacity())?;
     if let Some(limit) = args.limit {
+        let (name, most) = (stream.name(), stream.words().len());
+        if !(1..=most).contains(&limit) {
+            return Err(format!(
+                "--limit {limit}: stream {name} has {most} requests; must be 1 to {most}"
+            )
+            .into());
+        }
         stream.truncate(limit);
     }
     let started;

@@ -46,7 +46,7 @@ struct Arrival {
 }
 
 /// A command that could come next. In order of preference, first ready, first come: the earliest
-/// legal cycle in the high half; the age of the request it is for; the bank.
+/// legal cycle in the high half; the age of the request it is for; its kind; the bank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Candidate(u128);
 
@@ -65,10 +65,18 @@ impl Candidate {
         (self.0 >> 64) as u64
     }
 
-    /// Age and bank, in order of age.
+    /// Age, kind and bank, in order of age.
     #[inline]
     fn age(self) -> u64 {
         self.0 as u64
+    }
+
+    #[inline]
+    fn kind(self) -> Kind {
+        match self.0 >> Self::BANK_BITS & 1 {
+            0 => Kind::Read,
+            _ => Kind::Write,
+        }
     }
 
     #[inline]
@@ -103,14 +111,21 @@ pub struct Channel {
     other_since: u64,
     /// Banks whose row no request has used since it was opened.
     fresh: u64,
-    /// The kind that is served.
+    /// Banks whose row was opened for a read, a bit each.
+    read_rows: u64,
+    /// The kind for which rows are opened.
     serving: Kind,
+    /// The kind of the last column command.
+    bus: Kind,
+    /// Until when requests of the kind that is not served keep the bus if they have it, see [`Channel::in_place`].
+    lingering: u64,
     banks: Banks,
     counts: Counts,
     policy: Controller,
     interval: u64,
     /// Apart: an access at an idle channel does not look at them, and the rest stays close together.
     queues: Box<[Queue; 2]>,
+    /// Age of the last request accepted, without its kind, which is bit 0.
     sequence: u64,
     column: Candidate,
     activate: Candidate,
@@ -133,11 +148,14 @@ impl Channel {
             from: 0,
             sequence: 0,
             serving: Kind::Read,
+            bus: Kind::Read,
+            lingering: 0,
             other_since: 0,
             column: Candidate::NONE,
             activate: Candidate::NONE,
             precharge: Candidate::NONE,
             fresh: 0,
+            read_rows: 0,
             refresh_at: if interval == 0 {
                 u64::MAX
             } else {
@@ -196,10 +214,7 @@ impl Channel {
         if from >= self.refresh_at {
             self.refresh(from, &mut Unobserved);
         }
-        if kind != self.serving {
-            self.serving = kind;
-            self.counts.turnarounds += 1;
-        }
+        self.serving = kind;
         self.other_since = at;
         if from.max(self.refreshed) + self.banks.at_most(run.accesses()) <= self.refresh_at {
             return Some(self.send_all(from, row, run, kind).1);
@@ -211,12 +226,24 @@ impl Channel {
     /// after the last data.
     #[cold]
     fn serve_near_refresh(&mut self, from: u64, row: u32, run: Run, kind: Kind) -> u64 {
-        let before = (self.banks.clone(), self.counts, self.fresh);
+        let before = (
+            self.banks.clone(),
+            self.counts,
+            self.fresh,
+            self.read_rows,
+            self.bus,
+        );
         let (last, end) = self.send_all(from, row, run, kind);
         if last < self.refresh_at {
             return end;
         }
-        (self.banks, self.counts, self.fresh) = before;
+        (
+            self.banks,
+            self.counts,
+            self.fresh,
+            self.read_rows,
+            self.bus,
+        ) = before;
         let due = self.refresh_at;
         self.refresh(due, &mut Unobserved);
         self.send_all(due, row, run, kind).1
@@ -278,6 +305,10 @@ impl Channel {
             self.counts.row_hits -= u64::from((self.fresh & banks).count_ones());
             self.fresh &= !banks;
         }
+        if kind != self.bus {
+            self.bus = kind;
+            self.counts.turnarounds += 1;
+        }
     }
 
     #[inline]
@@ -285,6 +316,8 @@ impl Channel {
         self.banks.activate(at, bank, row);
         self.counts.activates += 1;
         self.fresh |= 1 << bank;
+        self.read_rows &= !(1 << bank);
+        self.read_rows |= u64::from(self.serving == Kind::Read) << bank;
     }
 
     #[inline]
@@ -346,21 +379,22 @@ impl Channel {
             .at()
             .min(self.activate.at())
             .min(self.precharge.at());
+        // An idle channel owes its refreshes until the next request, see `refresh`.
+        if next != u64::MAX {
+            next = next.min(self.refresh_at);
+        }
         if let Some(first) = self.arrivals.front()
             && !self.queues[first.kind as usize].is_full()
         {
             next = next.min(first.at);
         }
-        // An idle channel owes its refreshes until the next request, see `refresh`.
-        if next != u64::MAX {
-            next = next.min(self.refresh_at).max(now + 1);
-        }
-        self.next = next;
+        self.next = next.max(now + 1);
         self.from = now + 1;
     }
 
     fn send_column<O: Observer>(&mut self, now: u64, observer: &mut O) {
-        let (bank, kind) = (self.column.bank(), self.serving);
+        let (bank, kind) = (self.column.bank(), self.column.kind());
+        let turned = kind != self.bus;
         let row = self.banks.row(bank);
         let overtaken_from = now.saturating_sub(u64::from(self.policy.max_wait));
         let queue = &mut self.queues[kind as usize];
@@ -386,9 +420,14 @@ impl Channel {
             let open = self.banks.is_open(bank, row);
             self.queues[kind.other() as usize].list(slot, open);
         }
-        self.choose_column(now);
-        if missed {
-            self.consider_row(now, bank);
+        if turned || kind != self.serving {
+            // Other banks may be closed now, and requests of the kind that is served may have been waiting.
+            self.choose_all(now);
+        } else {
+            self.choose_column(now);
+            if missed {
+                self.consider_row(now, bank);
+            }
         }
     }
 
@@ -451,7 +490,7 @@ impl Channel {
         }
         let id = first.id;
         self.arrivals.pop_front();
-        self.sequence += 1;
+        self.sequence += 2;
         let bank = place.bank as u8;
         let (own, other) = (kind as usize, kind.other() as usize);
         let mut blocker = None;
@@ -471,7 +510,7 @@ impl Channel {
             return;
         }
         let slot = self.queues[own].insert(
-            self.sequence,
+            self.sequence | kind as u64,
             Entry {
                 id,
                 accepted: now,
@@ -489,38 +528,67 @@ impl Channel {
         let bank = place.bank as usize;
         let open = self.banks.is_open(bank, place.row);
         let change = self.queues[own].list(slot, open);
-        if kind == self.serving {
-            match change {
-                Change::None => {}
-                Change::Miss => self.consider_row(now, bank),
-                Change::Hit => {
-                    self.choose_column(now);
-                    // The bank may have been to be closed.
-                    self.choose_precharge(now);
-                }
+        match change {
+            Change::Miss if kind == self.serving => self.consider_row(now, bank),
+            Change::Hit if kind == self.serving || self.others(now) >> bank & 1 != 0 => {
+                self.choose_column(now);
+                // The bank may have been to be closed.
+                self.choose_precharge(now);
             }
+            _ => {}
         }
+    }
+
+    /// Banks with requests of the kind that is not served which may have a column command: those that wait at the
+    /// banks, and while the kind keeps the bus, all to open rows.
+    #[inline]
+    fn others(&self, now: u64) -> u64 {
+        let kind = self.serving.other();
+        let queue = &self.queues[kind as usize];
+        match queue.hits() {
+            0 => 0,
+            hits if kind == self.bus && now < self.lingering => hits,
+            _ => queue.ready(),
+        }
+    }
+
+    /// Whether all writes that wait go to rows that are open for reads. Those that follow are likely to overwrite
+    /// what is read now, and a write that waits for a read would cut their turn short. One bank alone does not
+    /// keep the bus busy: there it is better to turn. Modelled (C).
+    #[inline]
+    fn in_place(&self) -> bool {
+        let [reads, writes] = &*self.queues;
+        let banks = reads.hits() | writes.hits();
+        writes.misses() == 0
+            && writes.hits() & !self.read_rows == 0
+            && banks & banks.wrapping_sub(1) != 0
     }
 
     /// Turns from reads to writes or back if it is time to. Returns whether it has.
     #[inline]
     fn turn(&mut self, now: u64) -> bool {
-        let served = self.queues[self.serving as usize].listed();
-        let waiting = self.queues[self.serving.other() as usize].listed();
-        if waiting == 0 {
+        let other = &self.queues[self.serving.other() as usize];
+        if other.listed() == 0 {
             self.other_since = now;
             return false;
         }
-        let turn = served == 0
-            || now.saturating_sub(self.other_since) >= u64::from(self.policy.max_wait)
+        let max_wait = u64::from(self.policy.max_wait);
+        let served = self.queues[self.serving as usize].pending();
+        let waiting = other.pending();
+        let overdue = now.saturating_sub(self.other_since) >= max_wait;
+        let turn = overdue
+            || (waiting != 0 && served == 0)
             || match self.serving {
                 Kind::Read => waiting >= self.policy.write_high,
-                Kind::Write => served <= self.policy.write_low,
+                Kind::Write => waiting != 0 && served <= self.policy.write_low,
             };
         if turn {
             self.serving = self.serving.other();
             self.other_since = now;
-            self.counts.turnarounds += 1;
+            self.lingering = match overdue || !self.in_place() {
+                true => now,
+                false => now + max_wait,
+            };
         }
         turn
     }
@@ -536,28 +604,62 @@ impl Channel {
     /// the data of a steady stream off the beat.
     #[inline]
     fn choose_column(&mut self, now: u64) {
-        let kind = self.serving;
-        let queue = &self.queues[kind as usize];
-        let from = self.banks.any_column_from(kind).max(now + 1);
-        let hits = queue.hits();
-        let candidate = |bank| {
-            let at = self.banks.column_from(kind, bank).max(from);
-            Candidate::new(at, queue.hit_sequence(bank), bank)
-        };
-        let mut best = Candidate::NONE;
-        for bank in bits(hits) {
-            best = best.min(candidate(bank));
+        let others = self.others(now);
+        if others != 0 {
+            self.column = self.choose_of_both(now, others);
+            return;
         }
+        let hits = self.queues[self.serving as usize].hits();
+        let mut best = self.first_column(now, self.serving, hits);
         if hits & hits.wrapping_sub(1) != 0 {
-            let held_up = best.at() + self.banks.column_slot();
-            for bank in bits(hits) {
-                let next = candidate(bank);
-                if next.age() < best.age() && next.at() < held_up {
-                    best = next;
-                }
-            }
+            best = self.not_holding_up(now, self.serving, hits, best);
         }
         self.column = best;
+    }
+
+    /// The next column command if there are requests of the kind that is not served, to the banks `others`.
+    #[inline(never)]
+    fn choose_of_both(&self, now: u64, others: u64) -> Candidate {
+        let (kind, other) = (self.serving, self.serving.other());
+        let hits = self.queues[kind as usize].hits();
+        let first = self.first_column(now, kind, hits);
+        let first = first.min(self.first_column(now, other, others));
+        let older = self.not_holding_up(now, kind, hits, first);
+        let other = self.not_holding_up(now, other, others, first);
+        match older.age() < other.age() {
+            true => older,
+            false => other,
+        }
+    }
+
+    /// The first column command for the oldest request of a kind to the open row of each of `banks`.
+    #[inline]
+    fn first_column(&self, now: u64, kind: Kind, banks: u64) -> Candidate {
+        let queue = &self.queues[kind as usize];
+        let from = self.banks.any_column_from(kind).max(now + 1);
+        let mut best = Candidate::NONE;
+        for bank in bits(banks) {
+            let at = self.banks.column_from(kind, bank).max(from);
+            best = best.min(Candidate::new(at, queue.hit_sequence(bank), bank));
+        }
+        best
+    }
+
+    /// The oldest request's of these and `first` that `first` would hold up.
+    #[inline]
+    fn not_holding_up(&self, now: u64, kind: Kind, banks: u64, first: Candidate) -> Candidate {
+        let queue = &self.queues[kind as usize];
+        let from = self.banks.any_column_from(kind).max(now + 1);
+        let held_up = first.at() + self.banks.column_slot();
+        let mut best = first;
+        for bank in bits(banks) {
+            let at = self.banks.column_from(kind, bank).max(from);
+            let next = Candidate::new(at, queue.hit_sequence(bank), bank);
+            if next.age() < best.age() && next.at() < held_up {
+                best = next;
+            }
+        }
+        best
     }
 
     /// Finds the next activate: of those legal first, the oldest request's.
@@ -576,8 +678,9 @@ impl Channel {
     #[inline]
     fn choose_precharge(&mut self, now: u64) {
         let queue = &self.queues[self.serving as usize];
+        let in_use = self.others(now);
         let mut best = Candidate::NONE;
-        for bank in bits(queue.misses() & self.banks.open()) {
+        for bank in bits(queue.misses() & self.banks.open() & !in_use) {
             let at = self.banks.precharge_from(bank).max(now + 1);
             best = best.min(Candidate::new(at, queue.oldest_sequence(bank), bank));
         }
@@ -587,11 +690,12 @@ impl Channel {
     /// Takes into account that a bank has come to need a row command.
     #[inline]
     fn consider_row(&mut self, now: u64, bank: usize) {
-        let sequence = self.queues[self.serving as usize].oldest_sequence(bank);
         let (legal, best) = match self.banks.open() >> bank & 1 {
             0 => (self.banks.act_from(bank), &mut self.activate),
+            _ if self.others(now) >> bank & 1 != 0 => return,
             _ => (self.banks.precharge_from(bank), &mut self.precharge),
         };
+        let sequence = self.queues[self.serving as usize].oldest_sequence(bank);
         *best = (*best).min(Candidate::new(legal.max(now + 1), sequence, bank));
     }
 }
@@ -617,5 +721,87 @@ impl Counts {
         self.precharges += precharges;
         self.refreshes += refreshes;
         self.turnarounds += turnarounds;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Who wants to see every command, and so has every refresh replayed.
+    #[derive(Default)]
+    struct Replayed {
+        refreshes: Vec<u64>,
+        done: Vec<Done>,
+    }
+
+    impl Observer for Replayed {
+        const COMMANDS: bool = true;
+
+        fn command(&mut self, cycle: u64, command: Command) {
+            if command.op == Op::Refresh {
+                self.refreshes.push(cycle);
+            }
+        }
+
+        fn done(&mut self, done: Done) {
+            self.done.push(done);
+        }
+    }
+
+    #[derive(Default)]
+    struct MadeUpFor(Vec<Done>);
+
+    impl Observer for MadeUpFor {
+        const COMMANDS: bool = false;
+
+        fn command(&mut self, _: u64, _: Command) {}
+
+        fn done(&mut self, done: Done) {
+            self.0.push(done);
+        }
+    }
+
+    fn channel(config: &DramConfig) -> Channel {
+        Channel::new(config, Arc::new(Rules::new(config)), 3900)
+    }
+
+    proptest! {
+        /// The refreshes of an idle time, made up for at once, leave the state and the counters that they leave one
+        /// by one, whether the requests are known ahead or come when the channel has been idle.
+        #[test]
+        fn refreshes_made_up_for_are_those_replayed(
+            requests in prop::collection::vec(
+                (0u64..1 << 20, any::<bool>(), prop_oneof![0u64..8, 0u64..20_000, 0u64..2_000_000]),
+                1..40,
+            ),
+            ahead in any::<bool>(),
+        ) {
+            let config = DramConfig::load("hbm2-pseudo-channel", &[]).unwrap();
+            let (mut fast, mut slow) = (channel(&config), channel(&config));
+            let (mut made_up, mut replayed) = (MadeUpFor::default(), Replayed::default());
+            let mut at = 0;
+            for (number, (access, write, gap)) in requests.into_iter().enumerate() {
+                at += gap;
+                let place = config.mapping.place(access * 512).unwrap();
+                let kind = if write { Kind::Write } else { Kind::Read };
+                if !ahead {
+                    fast.advance(at, &mut made_up);
+                    slow.advance(at, &mut replayed);
+                    at = at.max(fast.from);
+                }
+                fast.offer(at, place, kind, number as u64);
+                slow.offer(at, place, kind, number as u64);
+            }
+            fast.finish(&mut made_up);
+            slow.finish(&mut replayed);
+            prop_assert_eq!(made_up.0, replayed.done);
+            prop_assert_eq!(format!("{fast:?}"), format!("{slow:?}"));
+            // Each is told, once for each interval.
+            let due: Vec<u64> = replayed.refreshes.iter().map(|cycle| cycle / 3900).collect();
+            let intervals: Vec<u64> = (1..=fast.counts.refreshes).collect();
+            prop_assert_eq!(due, intervals);
+        }
     }
 }

@@ -400,7 +400,6 @@ fn validate_timing(t: &Timing) -> Result<(), Refusal> {
         ("timing.nRCDWR", t.act_to_write),
         ("timing.nRP", t.precharge),
         ("timing.nRAS", t.act_to_precharge),
-        ("timing.nRC", t.act_to_act),
         ("timing.nWR", t.write_recovery),
         ("timing.nRTP", t.read_to_precharge),
         ("timing.nRRDS", t.act_short),
@@ -447,6 +446,12 @@ fn validate_timing(t: &Timing) -> Result<(), Refusal> {
                 .saturating_sub(t.write_latency)
                 .max(1),
             "must be at least nCL + nBL - nCWL, or the data of both would collide, and at most 1000000",
+        ),
+        (
+            "timing.nRC",
+            t.act_to_act,
+            t.act_to_precharge + t.precharge,
+            "must be at least nRAS + nRP, in which a row is closed again, and at most 1000000",
         ),
     ] {
         check((least..=MAX_CYCLES).contains(&value), key, value, right)?;

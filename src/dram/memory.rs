@@ -332,6 +332,32 @@ mod tests {
         }
     }
 
+    /// An hour without requests costs nothing, through the queue and at once, and the refreshes are counted.
+    #[test]
+    fn an_idle_hour_is_made_up_for() {
+        let config = DramConfig::load("hbm-cayman", &[]).unwrap();
+        let mut dram = Dram::new(&config);
+        let hour = Duration::from_ns(3_600_000_000_000);
+        let mut now = Instant::START;
+        let started = std::time::Instant::now();
+        let closed = alone(&mut dram, now, 0, 32, Kind::Read).at - now;
+        for bytes in [32, 256] {
+            now = now + hour;
+            let again = alone(&mut dram, now, 0, bytes, Kind::Read).at - now;
+            assert!(
+                again >= closed && again < closed + Duration::from_ns(500),
+                "{again}"
+            );
+            now = now + hour;
+            assert!(at_once(&mut dram, now, 0, bytes, Kind::Read).is_some());
+        }
+        assert!(started.elapsed().as_secs() < 1);
+        let cycles = 4.0 * 3600.0 * config.device.clock.0 as f64;
+        let wanted = cycles / f64::from(config.timing.refresh_interval);
+        let counted = dram.counts().next().unwrap().refreshes as f64;
+        assert!((counted - wanted).abs() < 2.0, "{counted} of {wanted}");
+    }
+
     /// Who comes while the bus is taken, or while others wait, must be enqueued.
     #[test]
     fn at_once_is_refused_where_there_is_a_choice() {

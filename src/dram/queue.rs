@@ -56,6 +56,8 @@ pub(super) struct Queue {
     /// Banks whose oldest request has had its row opened: it has left the queue and waits at the
     /// bank. Modelled (C).
     served: u64,
+    /// Those of them whose row is still open.
+    ready: u64,
     free: u64,
     capacity: u32,
     /// Requests in the queue.
@@ -86,6 +88,7 @@ impl Queue {
             misses: 0,
             closing: 0,
             served: 0,
+            ready: 0,
             free: u64::MAX,
             capacity,
             queued: 0,
@@ -108,6 +111,19 @@ impl Queue {
     #[inline]
     pub fn listed(&self) -> u32 {
         self.listed
+    }
+
+    /// Requests that wait for nothing but the banks and need a row command or their turn: all but those for
+    /// which a row is open.
+    #[inline]
+    pub fn pending(&self) -> u32 {
+        self.listed - self.ready.count_ones()
+    }
+
+    /// Banks at which a request waits whose row has been opened for it.
+    #[inline]
+    pub fn ready(&self) -> u64 {
+        self.ready
     }
 
     /// Banks with a request to their open row.
@@ -216,7 +232,10 @@ impl Queue {
         self.listed -= 1;
         let bit = 1 << bank;
         match before == NONE && self.served & bit != 0 {
-            true => self.served &= !bit,
+            true => {
+                self.served &= !bit;
+                self.ready &= !bit;
+            }
             false => self.queued -= 1,
         }
         // Requests older than the one taken are to other rows.
@@ -243,13 +262,21 @@ impl Queue {
 
     /// Notes that a row of the bank is open now.
     pub fn opened(&mut self, bank: usize, row: u32) {
-        self.find_hit(bank, self.head[bank], row);
+        let oldest = self.head[bank];
+        if oldest == NONE {
+            return;
+        }
+        self.find_hit(bank, oldest, row);
+        if self.hit[bank] == oldest {
+            self.ready |= self.served & self.hits & 1 << bank;
+        }
     }
 
     /// Notes that no row of these banks is open any more.
     pub fn closed(&mut self, banks: u64) {
         self.hits &= !banks;
         self.closing &= !banks;
+        self.ready &= !banks;
         for bank in bits(banks) {
             if self.head[bank] != NONE {
                 self.misses |= 1 << bank;

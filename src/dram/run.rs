@@ -68,8 +68,12 @@ pub struct Report {
     pub ns: f64,
     /// Bytes of one cycle on average.
     pub bytes_per_cycle: f64,
-    /// Bytes of one cycle at most: one burst after the other on every pseudo-channel.
+    /// Bytes of one cycle at most: one burst after the other on every pseudo-channel of every stack.
     pub peak_bytes_per_cycle: f64,
+    /// Stacks of the memory.
+    pub stacks: u32,
+    /// Stacks that requests went to.
+    pub stacks_used: u32,
     /// Of reads.
     pub read_latency: Option<Latency>,
     /// Of writes.
@@ -89,15 +93,15 @@ pub fn run(
     trace: Option<&mut CommandFile<'_>>,
 ) -> Result<Report, RunError> {
     let mut tally = Tally::default();
-    let counts = match trace {
+    let (counts, stacks_used) = match trace {
         Some(trace) => {
             let mut both = Traced {
                 tally: &mut tally,
                 trace,
             };
-            let counts = drive(config, stream, &mut both)?;
+            let done = drive(config, stream, &mut both)?;
             both.trace.finish()?;
-            counts
+            done
         }
         None => drive(config, stream, &mut tally)?,
     };
@@ -116,19 +120,24 @@ pub fn run(
         bytes_per_cycle: bytes as f64 / cycles.max(1) as f64,
         peak_bytes_per_cycle: channels * f64::from(device.access_bytes)
             / f64::from(config.timing.burst),
+        stacks: device.stacks,
+        stacks_used,
         read_latency: tally.latencies[Kind::Read as usize].summary(),
         write_latency: tally.latencies[Kind::Write as usize].summary(),
         counts,
     })
 }
 
+/// Returns what was done and how many stacks did it.
 fn drive<O: Observer + Located>(
     config: &DramConfig,
     stream: &Stream,
     observer: &mut O,
-) -> Result<Counts, RunError> {
+) -> Result<(Counts, u32), RunError> {
     let mut channels = channels(config);
     let access_bytes = u64::from(config.device.access_bytes);
+    let channels_of_stack = config.device.channels * config.device.pseudo_channels;
+    let mut stacks = 0u32;
     let mut at = 0;
     for (number, (addr, kind)) in stream.requests().enumerate() {
         let place = config.mapping.place(addr);
@@ -142,6 +151,7 @@ fn drive<O: Observer + Located>(
                 right: format!("must be a multiple of {access_bytes} below {capacity:#x}"),
             });
         };
+        stacks |= 1 << (place.channel / channels_of_stack);
         let channel = &mut channels[place.channel as usize];
         channel.offer(at, place, kind, number as u64);
         at += stream.gap();
@@ -156,7 +166,7 @@ fn drive<O: Observer + Located>(
         channel.finish(observer);
         counts.add(channel.counts());
     }
-    Ok(counts)
+    Ok((counts, stacks.count_ones()))
 }
 
 /// An observer that must know which channel it watches.
@@ -302,7 +312,13 @@ impl Located for Traced<'_, '_> {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let peak = 100.0 * self.bytes_per_cycle / self.peak_bytes_per_cycle;
+        let (used, stacks) = (self.stacks_used, self.stacks);
+        let peak = self.peak_bytes_per_cycle * f64::from(used) / f64::from(stacks);
+        let share = 100.0 * self.bytes_per_cycle / peak;
+        let whose = match used == stacks {
+            true => String::new(),
+            false => format!(" of {used} of {stacks} stacks, where all requests go"),
+        };
         let counts = &self.counts;
         writeln!(f, "{} on {}\n", self.stream, self.config)?;
         writeln!(f, "requests       {}", self.requests)?;
@@ -310,7 +326,7 @@ impl fmt::Display for Report {
         let rate = self.bytes as f64 / self.ns.max(f64::MIN_POSITIVE);
         writeln!(
             f,
-            "bytes/cycle    {:.3}  ({peak:.1} % of the peak, {rate:.2} GB/s)",
+            "bytes/cycle    {:.3}  ({share:.1} % of the peak{whose}, {rate:.2} GB/s)",
             self.bytes_per_cycle
         )?;
         for (name, latency) in [("read", &self.read_latency), ("write", &self.write_latency)] {

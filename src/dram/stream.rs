@@ -1,5 +1,5 @@
 //! Request streams: files of little-endian 64-bit words, a byte address each with bit 63 set for a
-//! write, and the built-in streams A to G2 that `docs/dram.md` validates the model with.
+//! write, and the built-in streams A to I that `docs/dram.md` validates the model with.
 
 use super::banks::Kind;
 use rand_pcg::Pcg64;
@@ -12,12 +12,15 @@ const WORD: usize = size_of::<u64>();
 
 /// Requests of a built-in stream that is sent as fast as it is accepted.
 const REQUESTS: u64 = 1_000_000;
-/// Requests of a built-in stream with a gap, and the gap in cycles.
+/// Requests of a built-in stream with a gap.
 const SPACED_REQUESTS: u64 = 200_000;
-const GAP: u64 = 64;
+
+/// Cycles within which the last request of a stream with a gap is sent: clocks end later, even with all that
+/// follows it.
+const LAST_SENT: u64 = 1 << 62;
 
 /// The built-in streams: short name, name, what it is.
-const BUILTIN: [(&str, &str, &str); 11] = [
+const BUILTIN: [(&str, &str, &str); 13] = [
     ("A", "A_seqrd", "sequential read"),
     ("B", "B_seqwr", "sequential write"),
     (
@@ -45,9 +48,19 @@ const BUILTIN: [(&str, &str, &str); 11] = [
         "G2_inplace_element",
         "in place: each access read, then written",
     ),
+    (
+        "H",
+        "H_copy256_off8k",
+        "copy in turns of 256 bytes, destination 8 KiB further",
+    ),
+    (
+        "I",
+        "I_rand7030_gap8",
+        "random, 70 % reads and 30 % writes, one in 8 cycles",
+    ),
 ];
 
-/// What NumPy's `SeedSequence` makes of the seeds 12345 and 777 for PCG64: state and stream. The
+/// What NumPy's `SeedSequence` makes of the seeds 12345, 777 and 999 for PCG64: state and stream. The
 /// random streams are those that NumPy's `Generator(PCG64(seed)).integers` gives.
 const SEED_D: (u128, u128) = (
     0xb5ae_6482_a03d_837c_bbe2_996f_fa1f_7a2f,
@@ -56,6 +69,10 @@ const SEED_D: (u128, u128) = (
 const SEED_F2: (u128, u128) = (
     0x7273_fbee_3a7c_8247_e7b7_6cad_c1f2_8535,
     0xd4dc_c6e1_ffca_5831_8c1c_0196_8c0f_8488,
+);
+const SEED_I: (u128, u128) = (
+    0x4692_ae69_de0b_681e_6097_eddf_9584_c40c,
+    0xc599_23e2_2b3d_2a88_06c0_ac58_5b8e_ebd6,
 );
 
 /// Requests in the order in which they are sent.
@@ -89,6 +106,19 @@ pub enum StreamError {
         offset: u64,
         /// The bytes there are of it.
         left: usize,
+    },
+    /// The name promises a gap and does not say a possible one.
+    #[error(
+        "stream {path}: the name ends in \"_gap{gap}\"; _gapN sends request i no earlier than cycle N x i, and N must \
+         be a number from 0 to {most} for this many requests"
+    )]
+    Gap {
+        /// The file.
+        path: PathBuf,
+        /// What stands there.
+        gap: String,
+        /// The longest gap.
+        most: u64,
     },
     /// There is nothing in the file.
     #[error("stream {0}: is empty; a stream has at least one request of 8 bytes")]
@@ -146,13 +176,21 @@ impl Stream {
                 .fold(0, |sum, byte| sum << 8 | u64::from(*byte))
         });
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-        let gap = stem
-            .rsplit_once("_gap")
-            .and_then(|(_, gap)| gap.parse().ok());
+        let gap = match stem.rsplit_once("_gap") {
+            Some((_, text)) => {
+                let most = LAST_SENT / words.len() as u64;
+                gap(text, most).ok_or_else(|| StreamError::Gap {
+                    path: path.to_path_buf(),
+                    gap: text.to_string(),
+                    most,
+                })?
+            }
+            None => 0,
+        };
         Ok(Stream {
             name: name_or_path.to_string(),
             words: words.collect(),
-            gap: gap.unwrap_or(0),
+            gap,
         })
     }
 
@@ -167,12 +205,15 @@ impl Stream {
         let Some((short, long, _)) = known else {
             return Err(StreamError::Unknown(name.to_string()));
         };
-        let spaced = short.starts_with('F');
-        let count = if spaced { SPACED_REQUESTS } else { REQUESTS };
+        let (count, gap) = match *short {
+            "F" | "F2" => (SPACED_REQUESTS, 64),
+            "I" => (SPACED_REQUESTS, 8),
+            _ => (REQUESTS, 0),
+        };
         Ok(Stream {
             name: (*long).to_string(),
             words: words(short, count, access_bytes, capacity),
-            gap: if spaced { GAP } else { 0 },
+            gap,
         })
     }
 
@@ -209,32 +250,53 @@ impl Stream {
     }
 }
 
+/// The number after `_gap`, at most `most`.
+fn gap(text: &str, most: u64) -> Option<u64> {
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|gap| digits && *gap <= most)
+}
+
 /// The words of a built-in stream.
 fn words(short: &str, count: u64, q: u64, capacity: u64) -> Vec<u64> {
     const PAGE: u64 = 4096;
+    const BURST: u64 = 256;
     const TURN: u64 = 512;
     const REGION: u64 = 65536;
     const STREAMS: u64 = 16;
-    let half = capacity / 2;
-    // A copy or an update in place, page by page: source address, and whether it is the write.
-    let page = |i: u64| {
-        let in_page = PAGE / q;
-        let (pair, within) = (i / (2 * in_page), i % (2 * in_page));
-        let addr = pair * PAGE + within % in_page * q;
-        (addr, if within < in_page { 0 } else { WRITE })
-    };
-    let copy = |i, distance| match page(i) {
-        (addr, WRITE) => (addr + distance) | WRITE,
-        (addr, _) => addr,
+    let (half, accesses) = (capacity / 2, capacity / q);
+    // A copy or an update in place, so many bytes read, then written at a distance.
+    let copy = |i: u64, turn: u64, distance: u64| {
+        let in_turn = turn / q;
+        let (pair, within) = (i / (2 * in_turn), i % (2 * in_turn));
+        let addr = pair * turn + within % in_turn * q;
+        match within < in_turn {
+            true => addr,
+            false => (addr + distance) | WRITE,
+        }
     };
     let each = 0..count;
     match short {
         "A" | "F" => each.map(|i| i * q).collect(),
         "B" => each.map(|i| (i * q) | WRITE).collect(),
-        "C" => each.map(|i| copy(i, half)).collect(),
-        "C2" => each.map(|i| copy(i, half + 8192)).collect(),
-        "D" => random(SEED_D, capacity / q, count, q),
-        "F2" => random(SEED_F2, capacity / q, count, q),
+        "C" => each.map(|i| copy(i, PAGE, half)).collect(),
+        "C2" => each.map(|i| copy(i, PAGE, half + 8192)).collect(),
+        "D" | "F2" => {
+            let mut random = Random::new(if short == "D" { SEED_D } else { SEED_F2 });
+            each.map(|_| random.below(accesses) * q).collect()
+        }
+        "H" => each.map(|i| copy(i, BURST, half + 8192)).collect(),
+        "I" => {
+            let mut random = Random::new(SEED_I);
+            let addresses: Vec<u64> = each.map(|_| random.below(accesses) * q).collect();
+            let write = |addr| {
+                if random.below(10) < 7 {
+                    addr
+                } else {
+                    addr | WRITE
+                }
+            };
+            addresses.into_iter().map(write).collect()
+        }
         "E" => each
             .map(|i| {
                 let (stream, linear) = (i % STREAMS, i / STREAMS * q);
@@ -249,7 +311,7 @@ fn words(short: &str, count: u64, q: u64, capacity: u64) -> Vec<u64> {
                 region + (linear + stream * PAGE) % REGION + within * q
             })
             .collect(),
-        "G" => each.map(|i| copy(i, 0)).collect(),
+        "G" => each.map(|i| copy(i, PAGE, 0)).collect(),
         // G2
         _ => each
             .map(|i| (i / 2 * q) | if i % 2 == 0 { 0 } else { WRITE })
@@ -257,29 +319,40 @@ fn words(short: &str, count: u64, q: u64, capacity: u64) -> Vec<u64> {
     }
 }
 
-/// Random accesses, each of `accesses` equally likely.
-fn random((state, stream): (u128, u128), accesses: u64, count: u64, q: u64) -> Vec<u64> {
-    let mut source = Pcg64::new(state, stream);
-    let mut high = None;
-    // Halves of 64-bit numbers, the low one first; by multiplication, with what would favour some
-    // numbers rejected.
-    let mut half = || match high.take() {
-        Some(half) => half,
-        None => {
-            let both = source.next_u64();
-            high = Some(both >> 32);
-            both & 0xffff_ffff
+/// NumPy's bounded integers.
+struct Random {
+    source: Pcg64,
+    high: Option<u64>,
+}
+
+impl Random {
+    fn new((state, stream): (u128, u128)) -> Random {
+        Random {
+            source: Pcg64::new(state, stream),
+            high: None,
         }
-    };
-    let reject = (1u64 << 32) % accesses.min(1 << 32);
-    (0..count)
-        .map(|_| {
-            loop {
-                let product = half() * accesses.min(1 << 32);
-                if product & 0xffff_ffff >= reject {
-                    break (product >> 32) * q;
-                }
+    }
+
+    /// Halves of 64-bit numbers, the low one first.
+    fn half(&mut self) -> u64 {
+        if let Some(high) = self.high.take() {
+            return high;
+        }
+        let both = self.source.next_u64();
+        self.high = Some(both >> 32);
+        both & 0xffff_ffff
+    }
+
+    /// A number below `end`, each equally likely: by multiplication, with what would favour some numbers
+    /// rejected.
+    fn below(&mut self, end: u64) -> u64 {
+        let end = end.min(1 << 32);
+        let reject = (1u64 << 32) % end;
+        loop {
+            let product = self.half() * end;
+            if product & 0xffff_ffff >= reject {
+                return product >> 32;
             }
-        })
-        .collect()
+        }
+    }
 }

@@ -258,6 +258,7 @@ fn accesses_to_one_address_keep_their_order() {
     for name in ["G", "G2"] {
         for settings in [
             &[M1][..],
+            &[M2],
             &[M1, "controller.write_high=1", "controller.write_low=0"],
             &[M2, "controller.max_wait=20", "controller.read_queue=2"],
         ] {
@@ -276,6 +277,95 @@ fn accesses_to_one_address_keep_their_order() {
             assert_eq!(read.len(), stream.requests().filter(reads).count());
         }
     }
+}
+
+/// Reads and writes at random to a few addresses: those to one are sent in the order in which they came, but for reads
+/// that a queued write answers.
+#[test]
+fn random_accesses_to_few_addresses_keep_their_order() {
+    let folder = tempfile::tempdir().unwrap();
+    for seed in 0..40u64 {
+        let mut random = seed;
+        let words: Vec<u64> = (0..3000)
+            .map(|_| {
+                random = random
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
+                // Some columns of some rows of three banks.
+                let (column, bank, row) = (random >> 40 & 7, random >> 44 & 3, random >> 48 & 3);
+                (column * 32 + bank * 1024 + row * 16384) | (random >> 60 & 1) << 63
+            })
+            .collect();
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let gap = seed % 5 * 4;
+        let path = folder.path().join(format!("few_gap{gap}.bin"));
+        std::fs::write(&path, bytes).unwrap();
+        let few = Stream::load(path.to_str().unwrap(), 32, 512 << 20).unwrap();
+        let settings = [if seed % 2 == 0 { M1 } else { M2 }];
+        checked(&settings, &few);
+        let (_, csv) = traced(&config(&settings), &few);
+        let mut sent: BTreeMap<[u64; 4], Vec<Kind>> = BTreeMap::new();
+        for line in checker::lines(&csv) {
+            let kind = match line.command {
+                "RD" => Kind::Read,
+                "WR" => Kind::Write,
+                _ => continue,
+            };
+            let place = [line.row, line.bank, line.group, line.column];
+            sent.entry(place).or_default().push(kind);
+        }
+        let mut came: BTreeMap<[u64; 4], Vec<Kind>> = BTreeMap::new();
+        for (addr, kind) in few.requests() {
+            came.entry(decode(&settings, addr)).or_default().push(kind);
+        }
+        for (place, came) in came {
+            let mut sent = sent
+                .remove(&place)
+                .unwrap_or_default()
+                .into_iter()
+                .peekable();
+            let mut written = false;
+            for kind in came {
+                // A read after a write may have been answered from the queue.
+                match sent.peek() == Some(&kind) {
+                    true => drop(sent.next()),
+                    false => assert!(kind == Kind::Read && written, "{place:?} of {seed}"),
+                }
+                written |= kind == Kind::Write;
+            }
+            assert_eq!(sent.next(), None, "{place:?} of {seed}");
+        }
+    }
+}
+
+/// Reads and writes mixed: a slice of what `whole` holds against the peers. An update in place turns twice for each
+/// 4 KiB; of reads among random writes, few wait for a batch of them.
+#[test]
+fn mixed_traffic_turns_seldom_and_reads_pass() {
+    const PAGES: usize = 100;
+    for (number, mapping) in [M1, M2].into_iter().enumerate() {
+        let report = run(&config(&[mapping]), &slice("G", PAGES * 256), None).unwrap();
+        let turns = report.counts.turnarounds as usize;
+        assert!(turns <= 2 * PAGES + 2, "G: {turns}");
+        let report = run(&config(&[mapping]), &slice("I", 50_000), None).unwrap();
+        let mean = report.read_latency.unwrap().mean;
+        let peer = peers::I_READ_LATENCY[number];
+        assert!((mean - peer).abs() < 0.03 * peer, "I: {mean}");
+    }
+}
+
+/// An hour between two requests costs nothing, and the refreshes are counted.
+#[test]
+fn an_idle_hour_is_made_up_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("two_gap3600000000000.bin");
+    std::fs::write(&path, [0; 16]).unwrap();
+    let two = Stream::load(path.to_str().unwrap(), 32, 512 << 20).unwrap();
+    let started = std::time::Instant::now();
+    let report = run(&config(&[M1]), &two, None).unwrap();
+    assert!(started.elapsed().as_secs() < 1);
+    assert_eq!(report.cycles, 3_600_000_000_000 + 31);
+    assert_eq!(report.counts.refreshes, 3_600_000_000_000 / 3900);
 }
 
 /// Requests that keep a row open for ever, and one to another row of the bank; reads without end, and
@@ -316,10 +406,10 @@ fn built_in_streams_are_the_reference_streams() {
 
 #[test]
 fn memories_of_the_devices_have_their_size_and_bandwidth() {
-    for (name, gib, gb_per_second) in [
-        ("hbm-sunda", 32, 819),
-        ("hbm-cayman", 96, 3000),
-        ("hbm-mariana", 96, 3000),
+    for (name, gib, gb_per_second, sequential) in [
+        ("hbm-sunda", 32, 819, 0.87..0.89),
+        ("hbm-cayman", 96, 3000, 0.87..0.89),
+        ("hbm-mariana", 144, 4700, 0.87..0.9),
     ] {
         let config = DramConfig::load(name, &[]).unwrap();
         assert_eq!(config.mapping.capacity(), gib << 30, "{name}");
@@ -328,13 +418,14 @@ fn memories_of_the_devices_have_their_size_and_bandwidth() {
             gb_per_second,
             "{name}"
         );
-        // A sequential stream uses one stack, and that to nine tenths.
+        // A sequential stream uses one stack, all the time but for refreshes.
         let capacity = config.mapping.capacity();
         let stream = Stream::builtin("A", 32, capacity).unwrap();
         let report = run(&config, &stream, None).unwrap();
+        assert_eq!(report.stacks_used, 1, "{name}");
         let stack = report.peak_bytes_per_cycle / f64::from(config.device.stacks);
         let share = report.bytes_per_cycle / stack;
-        assert!((0.9..0.94).contains(&share), "{name}: {share}");
+        assert!(sequential.contains(&share), "{name}: {share}");
     }
 }
 
@@ -365,9 +456,16 @@ mod whole {
             let line = peers::D_TIGHT.judge(number, &report);
             println!("M{} {}", number + 1, line.0);
             failed.extend((!line.1).then_some(line.0));
-            for name in ["G", "G2"] {
+            for (name, cycles) in peers::IN_PLACE {
                 let report = checked(&[mapping], &stream(name));
-                println!("M{} {name}: {} cycles, finishes", number + 1, report.cycles);
+                let (ours, peer) = (report.cycles, cycles[number]);
+                let off = 100.0 * (ours as f64 / peer as f64 - 1.0);
+                let turns = report.counts.turnarounds;
+                println!(
+                    "M{} {name}: {ours} cycles; peer {peer} ({off:+.2} %); {turns} turnarounds",
+                    number + 1
+                );
+                failed.extend((off > 6.5).then(|| format!("{name}: {off} %")));
             }
         }
         assert_eq!(failed, Vec::<String>::new());
@@ -391,6 +489,23 @@ mod whole {
                 println!("{name} without refresh: {mean:.3}");
                 assert!((mean - wanted).abs() < 0.001);
             }
+        }
+    }
+
+    /// I, one request in 8 cycles: reads wait no longer than in the better peer, and the bus turns as often as in both.
+    #[test]
+    #[ignore = "with the other whole streams"]
+    fn reads_pass_writes_as_in_the_peers() {
+        for (number, mapping) in [M1, M2].into_iter().enumerate() {
+            let report = checked(&[mapping], &stream("I"));
+            let (mean, turns) = (report.read_latency.unwrap().mean, report.counts.turnarounds);
+            println!(
+                "M{} I: reads {mean:.1} cycles, {turns} turnarounds",
+                number + 1
+            );
+            assert!(mean < 1.03 * peers::I_READ_LATENCY[number]);
+            let (most, least) = peers::I_TURNAROUNDS[number];
+            assert!((least - least / 100..=most).contains(&turns));
         }
     }
 

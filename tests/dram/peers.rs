@@ -107,7 +107,31 @@ pub const CYCLES: &[Peer] = &[
         (12_800_128, 12_800_112),
         Bar::Nearer,
     ),
+    peer(
+        "H",
+        (3_584_502, 3_085_597),
+        (2_275_566, 2_678_958),
+        Bar::Between,
+    ),
+    peer(
+        "I",
+        (1_600_009, 1_600_104),
+        (1_600_139, 1_600_123),
+        Bar::Nearer,
+    ),
 ];
+
+/// Cycles of the second simulator for streams in place, which it finishes by letting writes overtake reads
+/// of what they overwrite; the first never ends.
+pub const IN_PLACE: &[(&str, [u64; 2])] = &[
+    ("G", [2_264_658, 2_259_665]),
+    ("G2", [3_105_194, 2_769_886]),
+];
+
+/// Turnarounds of both simulators, and the mean latency of reads of the second, which has the shorter one, for I
+/// with each mapping.
+pub const I_TURNAROUNDS: [(u64, u64); 2] = [(15_808, 11_763), (15_888, 12_003)];
+pub const I_READ_LATENCY: [f64; 2] = [94.17, 94.40];
 
 /// D with nRRDL 6 and nFAW 30.
 pub const D_TIGHT: Peer = peer(
@@ -175,5 +199,13 @@ pub const SHA256: &[(&str, &str)] = &[
     (
         "G2",
         "9794d9932c59e80956314681401904076dcc9865225bcc74c31b9830d3078c50",
+    ),
+    (
+        "H",
+        "c8052d682db0cbe3d0e9f3d426885492cfd92ab7167039b954e6e4d9803b91d0",
+    ),
+    (
+        "I",
+        "7c73ed5b55a24ad408b613162f5615bc61b9504c921593077fcb28992215c3c4",
     ),
 ];
