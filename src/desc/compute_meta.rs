@@ -13,8 +13,9 @@ use bitfield_struct::bitfield;
 pub enum MetaOp {
     /// Member of a combination.
     ComboMember,
-    /// Extended replication.
-    ExtendedReplication,
+    /// Extended replication, and how often: the runtime has the count in the low half of the word (B), our
+    /// builder 0 there and the count in the operand word (C).
+    ExtendedReplication(u16),
     /// Seeds the queue's stochastic rounding.
     SeedInit,
     /// Constant of MIN/MAX, of the given type.
@@ -49,7 +50,7 @@ impl ComputeMetaWord {
         let constant_dtype = (base >> CONSTANT_DTYPE_SHIFT) as u8 & 0xf;
         let op = match base {
             COMBO_MEMBER => MetaOp::ComboMember,
-            EXTENDED_REPLICATION => MetaOp::ExtendedReplication,
+            _ if base & !0xffff == EXTENDED_REPLICATION => MetaOp::ExtendedReplication(base as u16),
             CONSTANT_OR_SEED => MetaOp::SeedInit,
             GRADIENT => MetaOp::Gradient,
             _ => match DType::from_field(constant_dtype) {
@@ -70,10 +71,20 @@ impl ComputeMetaWord {
 }
 
 impl MetaOp {
+    /// How many destinations an extended replication asks for, beside its operand word; `None` for
+    /// another op.
+    pub fn destinations(self, operands: OperandWord) -> Option<u32> {
+        match self {
+            MetaOp::ExtendedReplication(0) => Some(operands.value()),
+            MetaOp::ExtendedReplication(count) => Some(count.into()),
+            _ => None,
+        }
+    }
+
     fn base(self) -> u32 {
         match self {
             MetaOp::ComboMember => COMBO_MEMBER,
-            MetaOp::ExtendedReplication => EXTENDED_REPLICATION,
+            MetaOp::ExtendedReplication(count) => EXTENDED_REPLICATION | u32::from(count),
             MetaOp::SeedInit => CONSTANT_OR_SEED,
             MetaOp::Constant(dtype) => {
                 CONSTANT_OR_SEED | u32::from(dtype.code()) << CONSTANT_DTYPE_SHIFT
@@ -150,7 +161,8 @@ mod tests {
         for (raw, op, more_follow) in [
             (0x0400_0000, MetaOp::ComboMember, false),
             (0x4400_0000, MetaOp::ComboMember, true),
-            (0x04a0_0000, MetaOp::ExtendedReplication, false),
+            (0x04a0_0000, MetaOp::ExtendedReplication(0), false),
+            (0x44a0_0008, MetaOp::ExtendedReplication(8), true),
             (0x0600_0000, MetaOp::SeedInit, false),
             (0x06a0_0000, MetaOp::Constant(DType::Fp32), false),
             (0x0650_0000, MetaOp::Constant(DType::Uint16), false),

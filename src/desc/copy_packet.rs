@@ -3,8 +3,8 @@
 
 use super::build::check_gates;
 use super::{
-    BarrierMode, BuildError, Descriptor, LenCtrl, MAX_DESC_BYTES, MetaCtrl, RingId, RxDesc, TxDesc,
-    TxMetaDesc,
+    BarrierMode, BuildError, CmeError, CmePacket, Descriptor, LenCtrl, MAX_DESC_BYTES, MetaCtrl,
+    RingId, RxDesc, TxDesc, TxMetaDesc, check_cme_packet,
 };
 use crate::arch::Arch;
 use crate::units::Addr;
@@ -162,16 +162,24 @@ pub enum CopyPacketError {
         index: usize,
     },
     /// Sources and destinations differ in size.
-    #[error("the sources have {sources} bytes, the destinations {destinations}")]
+    #[error("the packet writes {wanted} bytes, the destinations have {destinations}")]
     Sizes {
-        /// Bytes of the sources.
-        sources: u64,
+        /// Bytes that the packet writes: of the sources, or of a checksum's data and result.
+        wanted: u64,
         /// Bytes of the destinations.
         destinations: u64,
     },
     /// A word that is not of the copy and CRC class.
     #[error("meta_ctrl {0:#010x} is not of the CME class of copies and checksums")]
     Class(u32),
+    /// A copy or a checksum that the device would refuse.
+    #[error("descriptor {desc} of the packet: {error}")]
+    Cme {
+        /// The descriptor at fault, counted from 0.
+        desc: usize,
+        /// What is wrong with it.
+        error: CmeError,
+    },
     /// Too many descriptors.
     #[error(transparent)]
     Limit(#[from] PacketLimitError),
@@ -180,7 +188,8 @@ pub enum CopyPacketError {
     Build(#[from] BuildError),
 }
 
-/// Builds a copy packet. The descriptors' ring id is `ring`.
+/// Builds a copy packet, or a checksum: its values come first, each a source of its own. The descriptors'
+/// ring id is `ring`.
 ///
 /// # Errors
 /// [`CopyPacketError`] for sizes that differ, for too many descriptors, and for what `arch` cannot do.
@@ -199,12 +208,6 @@ pub fn build_copy_packet(
     let metas = usize::from(packet.meta.is_some());
     let sources = count("source", packet.sources)?;
     let destinations = count("destination", packet.destinations)?;
-    if sources.bytes != destinations.bytes {
-        return Err(CopyPacketError::Sizes {
-            sources: sources.bytes,
-            destinations: destinations.bytes,
-        });
-    }
     if sources.bytes == 0 {
         return Err(CopyPacketError::Empty {
             sources: packet.sources.len(),
@@ -236,6 +239,17 @@ pub fn build_copy_packet(
             buf_ptr: at,
         };
         built.tx.push(tx.into());
+    }
+    let wanted = match check_cme_packet(&built.tx) {
+        Ok(CmePacket::Copy) => sources.bytes,
+        Ok(CmePacket::Checksum { result_bytes, .. }) => result_bytes,
+        Err((desc, error)) => return Err(CopyPacketError::Cme { desc, error }),
+    };
+    if destinations.bytes != wanted {
+        return Err(CopyPacketError::Sizes {
+            wanted,
+            destinations: destinations.bytes,
+        });
     }
     for (at, len) in chunks(packet.destinations) {
         let len_ctrl = LenCtrl::new().with_ring_id(ring).with_byte_len(len);
@@ -351,18 +365,18 @@ mod tests {
         let mut packet = CopyPacket::new(&ends, &ends);
         packet.meta = Some(CmeMeta {
             index: RingId::FIRST_LAP,
-            meta_ctrl: MetaCtrl::from_bits(0x0118_0003),
+            meta_ctrl: MetaCtrl::from_bits(0x0118_8003),
             meta1: 0x11,
             meta2: 0x22,
         });
-        packet.meta_ctrl = MetaCtrl::from_bits(0x0118_0003);
+        packet.meta_ctrl = MetaCtrl::from_bits(0x0118_8003);
         packet.barrier = BarrierMode::WriteBarrier;
         let built = build(Arch::V2, &packet).unwrap();
         assert_eq!(
             words(&built.tx),
             [
-                [0x8580_0000, 0x0118_0003, 0x11, 0x22],
-                [0x0900_0040, 0x0518_0003, 0x100, 0],
+                [0x8580_0000, 0x0118_8003, 0x11, 0x22],
+                [0x0900_0040, 0x0518_8003, 0x100, 0],
             ]
         );
         assert_eq!(built.tx_bytes(), 64);
@@ -444,7 +458,7 @@ mod tests {
         assert!(matches!(
             refused(&some, &less),
             CopyPacketError::Sizes {
-                sources: 64,
+                wanted: 64,
                 destinations: 63
             }
         ));

@@ -25,6 +25,8 @@
 //! ```
 
 mod build;
+mod cce_rules;
+mod cme_packet;
 mod compute_meta;
 mod copy_packet;
 mod descriptor;
@@ -43,6 +45,11 @@ mod transpose_packet;
 mod written;
 
 pub use build::{BarrierMode, BuildError, CopyFlags, InvalidBarrierMode, build_copy};
+pub use cce_rules::{
+    CCE_GRANULE_BYTES, CceRule, CceShape, CceTypes, MAX_CCE_SOURCES, check_constant_dtype,
+    check_copies, check_scale_dtype, check_selectors, is_cast, same_cce_class,
+};
+pub use cme_packet::{CmeError, CmePacket, SOURCE_SWAP_BYTES, check_cme_packet};
 pub use compute_meta::{ComputeMetaWord, FmaSelector, MetaOp, OperandWord};
 pub use copy_packet::{
     Buffer, BuiltPacket, CmeMeta, CopyPacket, CopyPacketError, PacketLimitError, build_copy_packet,
@@ -58,10 +65,7 @@ pub use op::{
     StridingSplitWord, TransposeWord,
 };
 pub use packet::{Packet, PacketFault, PacketTracker, Packets, Tracked, packets};
-pub use reduce_packet::{
-    CCE_GRANULE_BYTES, CceConstant, CceError, CceInfo, CcePacket, KbinOp, MAX_CCE_SOURCES,
-    build_cce_packet, is_cast, same_cce_class,
-};
+pub use reduce_packet::{CceConstant, CceError, CceInfo, CcePacket, KbinOp, build_cce_packet};
 pub use template::{TemplatePtr, TemplatePtrError};
 pub use transpose::{
     MAX_TRANSPOSE_ELEMENT_BYTES, Permutation, TRANSPOSE_FLUSH_OFFSET, TransposeDims,

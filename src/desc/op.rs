@@ -40,6 +40,19 @@ impl CceType {
         }
     }
 
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            CceType::Add => "add",
+            CceType::Fma => "fma",
+            CceType::Max => "max",
+            CceType::Min => "min",
+            CceType::Ext => "ext",
+            CceType::Gce => "gce",
+            CceType::Reserved(_) => "unknown",
+        }
+    }
+
     /// The 3-bit code.
     pub const fn into_bits(self) -> u8 {
         match self {

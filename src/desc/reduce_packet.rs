@@ -16,17 +16,12 @@ use super::build::check_gates;
 use super::copy_packet::check_packet_limits;
 use super::op::{AddWord, CceType, FmaWord, MinMaxWord, OpWord};
 use super::{
-    BarrierMode, BuildError, BuiltPacket, ComputeMetaWord, DType, FmaSelector, LenCtrl, MetaOp,
-    OperandWord, PacketLimitError, RingId, RxDesc, TxDesc, TxMetaDesc,
+    BarrierMode, BuildError, BuiltPacket, CceRule, CceShape, CceTypes, ComputeMetaWord, DType,
+    FmaSelector, LenCtrl, MetaOp, OperandWord, PacketLimitError, RingId, RxDesc, TxDesc,
+    TxMetaDesc, check_constant_dtype, check_copies, check_scale_dtype, check_selectors,
 };
 use crate::arch::Arch;
 use crate::units::Addr;
-
-/// Most sources of a reduction.
-pub const MAX_CCE_SOURCES: usize = 32;
-
-/// A reduction's packets are a multiple of this many bytes.
-pub const CCE_GRANULE_BYTES: u64 = 32;
 
 /// Operation of the compiler's own numbering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -153,24 +148,15 @@ impl<'a> CcePacket<'a> {
 /// Why a reduction was not built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CceError {
-    /// Several destinations on V2.
-    #[error("CCE replication not supported for v1/v2 archs")]
-    Replication,
     /// An operation that is no reduction.
     #[error("unsupported op! ({0})")]
     Op(u32),
-    /// Too few or too many sources.
-    #[error("{0} sources; a reduction takes 1 to {MAX_CCE_SOURCES}")]
-    Sources(usize),
     /// Nowhere to write.
     #[error("no destination")]
     NoDestination,
     /// FMA without its information.
     #[error("cce_info is missing; FMA needs it")]
     NoInfo,
-    /// A scale that is not fp32.
-    #[error("a scale of type {}; it must be fp32", .0.name())]
-    ScaleDtype(DType),
     /// Not one scale per source.
     #[error("{scales} scales for {sources} sources; FMA needs one for each")]
     Scales {
@@ -179,26 +165,9 @@ pub enum CceError {
         /// Sources given.
         sources: usize,
     },
-    /// A selector without a meaning.
-    #[error("{0} is not an FMA operand selector; the selectors are 0 to 2")]
-    Selector(u8),
     /// A constant for an operation that takes none.
     #[error("a constant for CCE type {0}; only MIN and MAX take one")]
     Constant(u8),
-    /// A type that has no size in reductions.
-    #[error("{} cannot be reduced", .0.name())]
-    Unsized(DType),
-    /// In and out types of different classes.
-    #[error(
-        "in dtype {} and out dtype {}: both must be of int32, uint32, fp32, fp32r, or neither",
-        .in_dtype.name(), .out_dtype.name()
-    )]
-    Class {
-        /// Type read.
-        in_dtype: DType,
-        /// Type written.
-        out_dtype: DType,
-    },
     /// FMA cannot convert.
     #[error("FMA writes the type it reads, {}; out dtype {} needs another op", .in_dtype.name(), .out_dtype.name())]
     FmaOut {
@@ -207,39 +176,15 @@ pub enum CceError {
         /// Type that was to be written.
         out_dtype: DType,
     },
-    /// Too few or too many elements.
-    #[error("{elements} elements; {arch} takes 1 to {limit} in a CCE packet")]
-    Elements {
-        /// Generation of the device.
-        arch: Arch,
-        /// Elements asked for.
-        elements: u32,
-        /// Most elements.
-        limit: u32,
-    },
-    /// A size that is no multiple of 32 bytes.
-    #[error("a source of {0} bytes; it must be a multiple of {CCE_GRANULE_BYTES}")]
-    Granule(u64),
+    /// The device would refuse it too.
+    #[error(transparent)]
+    Rule(#[from] CceRule),
     /// Too many descriptors.
     #[error(transparent)]
     Limit(#[from] PacketLimitError),
     /// The generation cannot do it.
     #[error(transparent)]
     Build(#[from] BuildError),
-}
-
-/// Whether in and out type of a reduction go together.
-pub const fn same_cce_class(a: DType, b: DType) -> bool {
-    const fn wide(dtype: DType) -> bool {
-        matches!(dtype.code(), 8..=11)
-    }
-    wide(a) == wide(b)
-}
-
-/// Whether a packet is a cast: an ADD of one source computes nothing, so that the rules of reductions
-/// (classes of types, sizes) do not hold for it. Modelled (C).
-pub const fn is_cast(op: CceType, sources: usize) -> bool {
-    matches!(op, CceType::Add) && sources == 1
 }
 
 /// Builds a reduction. The descriptors' ring id is `ring`, meta descriptors included: it is what the
@@ -269,17 +214,9 @@ struct Builder<'p> {
     op: CceType,
     packet: &'p CcePacket<'p>,
     ring: RingId,
-    types: Types,
+    types: CceTypes,
     source_bytes: u32,
     out_bytes: u32,
-}
-
-/// Types as they go into the op words.
-#[derive(Clone, Copy)]
-struct Types {
-    in_dtype: DType,
-    acc_dtype: DType,
-    out_dtype: DType,
 }
 
 impl<'p> Builder<'p> {
@@ -295,47 +232,37 @@ impl<'p> Builder<'p> {
             return Err(CceError::Op(op.into_bits().into()));
         }
         let sources = packet.sources.len();
-        if !(1..=MAX_CCE_SOURCES).contains(&sources) {
-            return Err(CceError::Sources(sources));
-        }
-        match packet.destinations.len() {
+        match packet.destinations.len() as u64 {
             0 => return Err(CceError::NoDestination),
             1 => {}
-            _ if arch.spec().caps.cce_replication => {}
-            _ => return Err(CceError::Replication),
+            copies => check_copies(copies, arch.spec())?,
         }
         let constant = packet.cce_info.and_then(|info| info.constant);
-        if constant.is_some() && !min_max {
-            return Err(CceError::Constant(op.into_bits()));
+        if let Some(constant) = constant {
+            if !min_max {
+                return Err(CceError::Constant(op.into_bits()));
+            }
+            check_constant_dtype(constant.dtype)?;
         }
         if op == CceType::Fma {
             Self::check_fma(packet)?;
         }
-        let (in_dtype, out_dtype) = (packet.in_dtype, packet.out_dtype);
-        let cast = is_cast(op, sources);
-        if !cast {
-            for dtype in [in_dtype, out_dtype] {
-                dtype.reduce_bytes().ok_or(CceError::Unsized(dtype))?;
-            }
-            if !same_cce_class(in_dtype, out_dtype) {
-                return Err(CceError::Class {
-                    in_dtype,
-                    out_dtype,
-                });
-            }
-        }
-        let (elements, limit) = (packet.elements, arch.spec().limits.cce_elements_per_packet);
-        if !(1..=limit).contains(&elements) {
-            return Err(CceError::Elements {
-                arch,
-                elements,
-                limit,
-            });
-        }
-        let source_bytes = elements * in_dtype.bytes();
-        if !cast && !u64::from(source_bytes).is_multiple_of(CCE_GRANULE_BYTES) {
-            return Err(CceError::Granule(source_bytes.into()));
-        }
+        let types = CceTypes {
+            in_dtype: packet.in_dtype,
+            acc_dtype: packet.acc_dtype,
+            out_dtype: packet.out_dtype,
+        };
+        let elements = packet.elements;
+        let source_bytes = u64::from(elements) * u64::from(types.in_dtype.bytes());
+        let shape = CceShape {
+            op,
+            sources,
+            descriptors: sources,
+            constant: constant.is_some(),
+            source_bytes,
+            types,
+        };
+        let types = shape.check(arch.spec())?;
         let metas = usize::from(packet.seed.is_some())
             + usize::from(packet.destinations.len() > 1)
             + usize::from(constant.is_some())
@@ -346,26 +273,21 @@ impl<'p> Builder<'p> {
             op,
             packet,
             ring,
-            types: Self::types(op, packet),
-            source_bytes,
-            out_bytes: elements * out_dtype.bytes(),
+            types,
+            // At most the largest packet of elements of 8 bytes.
+            source_bytes: source_bytes as u32,
+            out_bytes: elements * packet.out_dtype.bytes(),
         })
     }
 
     fn check_fma(packet: &CcePacket) -> Result<(), CceError> {
         let info = packet.cce_info.ok_or(CceError::NoInfo)?;
-        if info.scale_dtype != DType::Fp32 {
-            return Err(CceError::ScaleDtype(info.scale_dtype));
-        }
+        check_scale_dtype(Some(info.scale_dtype))?;
         let (scales, sources) = (info.scales.len(), packet.sources.len());
         if scales != sources {
             return Err(CceError::Scales { scales, sources });
         }
-        for selector in info.selectors {
-            if let FmaSelector::Reserved(raw) = selector {
-                return Err(CceError::Selector(raw));
-            }
-        }
+        check_selectors(info.selectors)?;
         let (in_dtype, out_dtype) = (packet.in_dtype, packet.out_dtype);
         if in_dtype != out_dtype {
             return Err(CceError::FmaOut {
@@ -374,25 +296,6 @@ impl<'p> Builder<'p> {
             });
         }
         Ok(())
-    }
-
-    /// One source of one-byte elements that leave as they came travels as uint16.
-    fn types(op: CceType, packet: &CcePacket) -> Types {
-        let plain = op != CceType::Fma && packet.cce_info.and_then(|info| info.constant).is_none();
-        let same = packet.in_dtype == packet.out_dtype;
-        if plain && same && packet.sources.len() == 1 && packet.in_dtype.bytes() == 1 {
-            let lane = DType::Uint16;
-            return Types {
-                in_dtype: lane,
-                acc_dtype: lane,
-                out_dtype: lane,
-            };
-        }
-        Types {
-            in_dtype: packet.in_dtype,
-            acc_dtype: packet.acc_dtype,
-            out_dtype: packet.out_dtype,
-        }
     }
 
     fn push_tx(&self, built: &mut BuiltPacket) -> Result<(), CceError> {
@@ -404,7 +307,7 @@ impl<'p> Builder<'p> {
         let copies = self.packet.destinations.len() as u32;
         if copies > 1 {
             let operands = none.with_value(copies);
-            self.push_meta(built, MetaOp::ExtendedReplication, operands, 0);
+            self.push_meta(built, MetaOp::ExtendedReplication(0), operands, 0);
         }
         if let Some(constant) = constant {
             let op = MetaOp::Constant(constant.dtype);
@@ -466,7 +369,7 @@ impl<'p> Builder<'p> {
 
     /// Op word of a source.
     fn word(&self, last: bool, constant: Option<CceConstant>) -> OpWord {
-        let Types {
+        let CceTypes {
             in_dtype,
             acc_dtype,
             out_dtype,
@@ -622,7 +525,7 @@ mod tests {
             let built = build(Arch::V2, CceType::Min, &packet);
             assert_eq!(built.is_ok(), fits, "{count}");
             if !fits {
-                assert_eq!(built, Err(CceError::Sources(count)));
+                assert_eq!(built, Err(CceRule::Sources(count).into()));
             }
         }
         // 32 scaled sources and the replication: the most descriptors a V3 packet takes.
@@ -651,11 +554,9 @@ mod tests {
         let packet = CcePacket::new(&sources, &many, 8, DType::Fp32);
         assert!(matches!(
             build(Arch::V3, CceType::Add, &packet),
-            Err(CceError::Limit(PacketLimitError {
-                ring: "Rx",
-                count: 61,
+            Err(CceError::Rule(CceRule::Copies {
+                copies: 61,
                 limit: 60,
-                ..
             }))
         ));
         let none = CcePacket::new(&sources, &[], 8, DType::Fp32);
@@ -679,24 +580,27 @@ mod tests {
         for (arch, limit) in [(Arch::V2, 1024), (Arch::V3, 2048), (Arch::V4, 2048)] {
             assert_eq!(size(arch, limit, DType::Fp32), Ok(()));
             for elements in [0, limit + 1, u32::MAX] {
-                let refused = Err(CceError::Elements {
+                let refused = Err(CceError::Rule(CceRule::Elements {
                     arch,
-                    elements,
+                    elements: elements.into(),
                     limit,
-                });
+                }));
                 assert_eq!(size(arch, elements, DType::Fp32), refused);
             }
         }
         assert_eq!(size(Arch::V3, 8, DType::Fp32), Ok(()));
-        assert_eq!(size(Arch::V3, 7, DType::Fp32), Err(CceError::Granule(28)));
+        assert_eq!(
+            size(Arch::V3, 7, DType::Fp32),
+            Err(CceRule::Granule(28).into())
+        );
         assert_eq!(
             size(Arch::V3, 8, DType::Bfloat16),
-            Err(CceError::Granule(16))
+            Err(CceRule::Granule(16).into())
         );
         assert_eq!(size(Arch::V3, 16, DType::Bfloat16), Ok(()));
         assert_eq!(
             size(Arch::V3, 8, DType::Fp32r),
-            Err(CceError::Unsized(DType::Fp32r))
+            Err(CceRule::Unsized(DType::Fp32r).into())
         );
     }
 
@@ -737,7 +641,10 @@ mod tests {
         let mut packet = CcePacket::new(&source, &destinations, 3, DType::Fp32);
         packet.out_dtype = DType::Bfloat16;
         let refused = build(Arch::V2, CceType::Min, &packet);
-        assert!(matches!(refused, Err(CceError::Class { .. })));
+        assert!(matches!(
+            refused,
+            Err(CceError::Rule(CceRule::Class { .. }))
+        ));
     }
 
     #[test]
@@ -774,7 +681,10 @@ mod tests {
             selectors: [FmaSelector::Reserved(3); 3],
             ..good
         };
-        assert_eq!(refused(Some(info), DType::Bfloat16), CceError::Selector(3));
+        assert_eq!(
+            refused(Some(info), DType::Bfloat16),
+            CceRule::Selector(3).into()
+        );
         assert!(matches!(
             refused(Some(good), DType::Fp16),
             CceError::FmaOut { .. }

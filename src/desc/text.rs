@@ -1,9 +1,7 @@
 //! Descriptors in words: names of the flags that are set; the operation, then every field of its op word that
 //! is not at rest.
 
-use super::{
-    CceType, CmeOp, ComputeMetaWord, DType, LenCtrl, MetaCtrl, MetaOp, OpWord, RxDesc, TxDesc,
-};
+use super::{CmeOp, ComputeMetaWord, DType, LenCtrl, MetaCtrl, MetaOp, OpWord, RxDesc, TxDesc};
 use std::fmt::Display;
 
 impl TxDesc {
@@ -70,7 +68,7 @@ fn op_text(word: OpWord) -> String {
             .dtype("in", word.in_dtype())
             .dtype("out", word.out_dtype())
             .dtype("acc", word.acc_dtype()),
-        OpWord::MinMax(word) => Text::new(cce_name(word.sub_op()))
+        OpWord::MinMax(word) => Text::new(word.sub_op().name())
             .flag("last_source", word.last())
             .flag("flag", word.flag())
             .flag("constant", word.use_constant())
@@ -84,7 +82,7 @@ fn op_text(word: OpWord) -> String {
             .dtype("scale", word.scale_dtype())
             .dtype("acc", word.acc_dtype()),
         OpWord::Ext(word) => Text::new("ext")
-            .field("op", cce_name(word.sub_op()))
+            .field("op", word.sub_op().name())
             .dtype("middle", word.middle_dtype())
             .dtype("acc", word.acc_dtype()),
         OpWord::Gce(word) => Text::new("gce")
@@ -102,7 +100,10 @@ fn op_text(word: OpWord) -> String {
 fn meta_op_text(word: ComputeMetaWord) -> String {
     let op = match word.op {
         MetaOp::ComboMember => Text::new("combo_member"),
-        MetaOp::ExtendedReplication => Text::new("extended_replication"),
+        MetaOp::ExtendedReplication(0) => Text::new("extended_replication"),
+        MetaOp::ExtendedReplication(count) => {
+            Text::new("extended_replication").field("count", count)
+        }
         MetaOp::SeedInit => Text::new("seed_init"),
         MetaOp::Constant(dtype) => Text::new("constant").dtype("dtype", Some(dtype)),
         MetaOp::Gradient => Text::new("gradient"),
@@ -140,18 +141,6 @@ fn cme_text(word: MetaCtrl) -> Text {
         .flag("swap_init_bytes", word.swap_init_bytes())
         .flag("swap_init_bits", word.swap_init_bits())
         .slot("cache", word.cached_crc_iv_index())
-}
-
-fn cce_name(kind: CceType) -> &'static str {
-    match kind {
-        CceType::Add => "add",
-        CceType::Fma => "fma",
-        CceType::Max => "max",
-        CceType::Min => "min",
-        CceType::Ext => "ext",
-        CceType::Gce => "gce",
-        CceType::Reserved(_) => "unknown",
-    }
 }
 
 /// An operation's name, followed by its fields.

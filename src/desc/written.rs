@@ -1,8 +1,6 @@
 //! How many bytes a packet writes, which says how many Rx descriptors it takes.
 
-use super::{
-    CmeOp, ComputeMetaWord, DType, Descriptor, MetaOp, OpWord, OperandWord, TxDesc, TxMetaDesc,
-};
+use super::{CmeOp, ComputeMetaWord, DType, Descriptor, OpWord, OperandWord, TxDesc, TxMetaDesc};
 
 /// Bytes that a packet of Tx descriptors writes; `None` if its operation does not say so: checksums,
 /// and what has no known meaning.
@@ -31,9 +29,8 @@ pub fn written_bytes(packet: &[Descriptor]) -> Option<u64> {
     let mut copies = 1;
     for meta in metas().map(|desc| TxMetaDesc::from(*desc)) {
         let word = ComputeMetaWord::decode(meta.meta_ctrl.into_bits());
-        if word.op == MetaOp::ExtendedReplication {
-            copies = OperandWord::from_bits(meta.meta1).value();
-        }
+        let operands = OperandWord::from_bits(meta.meta1);
+        copies = word.op.destinations(operands).unwrap_or(copies);
     }
     Some(elements * u64::from(out_dtype.bytes()) * u64::from(copies))
 }

@@ -2,6 +2,7 @@
 
 use crate::support::{META, execute, plan_of, refused, ring};
 use udma_sim::arch::Arch;
+use udma_sim::desc::CmeError;
 use udma_sim::device::compute::{CrcMismatch, QueueState, Reason};
 
 /// Words of a checksum packet: exclusive-ors, then data descriptors of these lengths.
@@ -10,6 +11,15 @@ fn checksum(word: u32, xors: (u32, u32), lengths: &[u32]) -> Vec<[u32; 4]> {
     std::iter::once([META | 0x0400_0000, 0, xors.0, xors.1])
         .chain(data)
         .collect()
+}
+
+/// The same with a block mark of its own in each data descriptor's word.
+fn marked(word: u32, lengths: &[u32], marks: &[u32]) -> Vec<[u32; 4]> {
+    let mut words = checksum(word, ONES, lengths);
+    for (words, mark) in words[1..].iter_mut().zip(marks) {
+        words[1] |= mark;
+    }
+    words
 }
 
 const ONES: (u32, u32) = (u32::MAX, u32::MAX);
@@ -176,42 +186,64 @@ fn the_ancestors_layout_of_a_checksum_is_taken_too() {
 #[test]
 fn malformed_checksums() {
     let word = 0x0119_0003;
-    let missing = "the meta descriptor that leads a checksum";
     for (words, desc, reason) in [
         (
             vec![[4, word, 0, 0], [9, word, 0, 0]],
             0,
-            Reason::MissingMeta(missing),
+            Reason::Cme(CmeError::MissingMeta),
         ),
         (
             [checksum(word, ONES, &[4, 9]), checksum(word, ONES, &[])].concat(),
             3,
-            Reason::SecondMeta("meta descriptor"),
+            Reason::Cme(CmeError::SecondMeta),
         ),
         (
             checksum(word, ONES, &[9]),
             1,
-            Reason::ValueLength {
+            Reason::Cme(CmeError::ValueLength {
                 what: "initial value",
                 bytes: 9,
                 wanted: 4,
-            },
+            }),
         ),
         (
             checksum(word | 0x4000, ONES, &[4, 9]),
             2,
-            Reason::ValueLength {
+            Reason::Cme(CmeError::ValueLength {
                 what: "expected value",
                 bytes: 9,
                 wanted: 4,
-            },
+            }),
         ),
-        (checksum(word & !2, ONES, &[4, 9]), 1, Reason::NoFirstBlock),
-        (checksum(word & !1, ONES, &[4, 9]), 1, Reason::NoLastBlock),
+        (
+            checksum(word & !3, ONES, &[4, 9]),
+            2,
+            Reason::Cme(CmeError::NoFirstBlock),
+        ),
+        (
+            checksum(word & !2, ONES, &[4, 9]),
+            1,
+            Reason::Cme(CmeError::LastBeforeFirst),
+        ),
+        (
+            checksum(word & !1, ONES, &[4, 9]),
+            2,
+            Reason::Cme(CmeError::SecondFirst),
+        ),
+        (
+            marked(word & !3, &[4, 5, 4], &[2, 0, 0]),
+            3,
+            Reason::Cme(CmeError::NoLastBlock),
+        ),
+        (
+            marked(word & !3, &[4, 5, 4], &[3, 1, 2]),
+            2,
+            Reason::Cme(CmeError::LastBeforeFirst),
+        ),
         (
             checksum(word | 0x400, ONES, &[4, 9]),
             1,
-            Reason::Ragged { bytes: 9, unit: 4 },
+            Reason::Cme(CmeError::Unswappable(9)),
         ),
         (
             [
@@ -220,10 +252,10 @@ fn malformed_checksums() {
             ]
             .concat(),
             2,
-            Reason::OtherOp {
+            Reason::Cme(CmeError::OtherOp {
                 first: word,
                 found: word ^ 0x10_0000,
-            },
+            }),
         ),
     ] {
         assert_eq!(refused(Arch::V3, &words), (desc, reason), "{words:x?}");

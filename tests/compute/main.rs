@@ -1,5 +1,6 @@
 //! The compute engine: arithmetic against NumPy, packets from descriptors to bytes.
 
+mod agreement;
 mod casts;
 mod checksums;
 mod packets;

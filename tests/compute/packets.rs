@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use udma_sim::arch::Arch;
 use udma_sim::arch::regs::M2sError;
 use udma_sim::desc::{
-    CceConstant, CceInfo, CcePacket, CceType, DType, FmaSelector, RingId, build_cce_packet,
+    CceConstant, CceInfo, CcePacket, CceRule, CceType, CmeError, DType, FmaSelector, RingId,
+    build_cce_packet,
 };
 use udma_sim::device::compute::{Fold, Operation, QueueState, Reason, plan};
 use udma_sim::units::Addr;
@@ -193,7 +194,7 @@ fn malformed_reductions_name_the_descriptor_and_the_reason() {
             V3,
             [vec![source(DATA, word); 32], vec![source(DATA, last)]].concat(),
             32,
-            Reason::Sources(33),
+            Reason::Cce(CceRule::Sources(33)),
         ),
         (
             V3,
@@ -226,48 +227,52 @@ fn malformed_reductions_name_the_descriptor_and_the_reason() {
             V3,
             vec![source(DATA, 0x020a_6a00), source(DATA, 0x020a_6a80)],
             0,
-            Reason::Class {
+            Reason::Cce(CceRule::Class {
                 in_dtype: DType::Fp32,
                 out_dtype: DType::Bfloat16,
-            },
+            }),
         ),
         (
             V3,
             vec![source(DATA, 0x020a_bb00), source(DATA, 0x020a_bb80)],
             0,
-            Reason::Unsized(DType::Fp32r),
+            Reason::Cce(CceRule::Unsized(DType::Fp32r)),
         ),
         (
             V3,
             vec![source(48, word), source(48, last)],
             0,
-            Reason::Granule(48),
+            Reason::Cce(CceRule::Granule(48)),
         ),
         (
             V3,
             vec![source(7, last)],
             0,
-            Reason::Ragged { bytes: 7, unit: 2 },
+            Reason::Cce(CceRule::Ragged {
+                bytes: 7,
+                unit: 2,
+                dtype: DType::Bfloat16,
+            }),
         ),
         (
             V2,
             vec![source(2080, last)],
             0,
-            Reason::Elements {
+            Reason::Cce(CceRule::Elements {
                 arch: V2,
                 elements: 1040,
                 limit: 1024,
-            },
+            }),
         ),
         (
             V3,
             vec![source(4160, last)],
             0,
-            Reason::Elements {
+            Reason::Cce(CceRule::Elements {
                 arch: V3,
                 elements: 2080,
                 limit: 2048,
-            },
+            }),
         ),
         (
             V3,
@@ -323,25 +328,34 @@ fn malformed_reductions_name_the_descriptor_and_the_reason() {
             V2,
             vec![meta(0x04a0_0000, 2, 0), source(DATA, last)],
             0,
-            Reason::Replication,
+            Reason::Cce(CceRule::Replication),
         ),
         (
             V3,
             vec![meta(0x04a0_0000, 61, 0), source(DATA, last)],
             0,
-            Reason::Copies {
+            Reason::Cce(CceRule::Copies {
                 copies: 61,
                 limit: 60,
-            },
+            }),
+        ),
+        (
+            V3,
+            vec![meta(0x04a0_003d, 0, 0), source(DATA, last)],
+            0,
+            Reason::Cce(CceRule::Copies {
+                copies: 61,
+                limit: 60,
+            }),
         ),
         (
             V3,
             vec![meta(0x04a0_0000, 0, 0), source(DATA, last)],
             0,
-            Reason::Copies {
+            Reason::Cce(CceRule::Copies {
                 copies: 0,
                 limit: 60,
-            },
+            }),
         ),
     ] {
         assert_eq!(refused(arch, &words), (desc, reason), "{words:x?}");
@@ -370,7 +384,7 @@ fn malformed_min_max_and_fma() {
         (
             vec![meta(0x0610_0000, 0, 0), source(max | 0x20)],
             0,
-            Reason::ConstantDtype(DType::Uint64),
+            Reason::Cce(CceRule::ConstantDtype(DType::Uint64)),
         ),
         (
             vec![meta(0x06a0_0000, 0, 0), source(max | 0x20)],
@@ -408,17 +422,17 @@ fn malformed_min_max_and_fma() {
         (
             vec![meta(0x0400_0000, 0x0b00_0000, 0), source(fma)],
             0,
-            Reason::Selector(3),
+            Reason::Cce(CceRule::Selector(3)),
         ),
         (
             vec![operands, source(0x021a_6681)],
             1,
-            Reason::ScaleDtype(Some(DType::Bfloat16)),
+            Reason::Cce(CceRule::ScaleDtype(Some(DType::Bfloat16))),
         ),
         (
             vec![operands, source(0x021a_0681)],
             1,
-            Reason::ScaleDtype(None),
+            Reason::Cce(CceRule::ScaleDtype(None)),
         ),
     ] {
         assert_eq!(refused(Arch::V3, &words), (desc, reason), "{words:x?}");
@@ -428,31 +442,85 @@ fn malformed_min_max_and_fma() {
 #[test]
 fn operations_that_are_not_modelled_are_refused() {
     for (word, reason) in [
-        (0x024a_a080, Reason::Ext),
         (0x025a_a685, Reason::Gce),
         (0x0200_0006, Reason::UnknownOp(0x0200_0006)),
         (0, Reason::UnknownOp(0)),
-        (0x0109_0003, Reason::CopyOptions),
+        (0x0109_0003, Reason::Cme(CmeError::CopyOptions)),
     ] {
         let got = refused(Arch::V3, &[[DATA, word, 0x1000, 0]]);
         assert_eq!(got, (0, reason), "{word:#x}");
     }
-    let refusal = plan(&ring(&[[DATA, 0x024a_a080, 0, 0]]), &setup(Arch::V3)).unwrap_err();
+}
+
+#[test]
+fn ext_words_are_refused_for_what_they_say() {
+    let ext = |word| [DATA, word, 0x1000, 0];
+    let word = 0x024a_6002;
+    let reason = Reason::Ext {
+        word,
+        op: "max",
+        middle: DType::Bfloat16,
+        acc: DType::Fp32,
+    };
+    let [add, last] = [0x020a_6600, 0x020a_6680].map(|word| [DATA, word, 0x1000, 0]);
+    for (words, desc, reason) in [
+        (vec![ext(word)], 0, reason),
+        // As a meta descriptor, marked as a member, with more to follow; behind another operation.
+        (vec![[META, word | 0x4400_0000, 0, 0], last], 0, reason),
+        (vec![add, ext(word)], 1, reason),
+        (vec![ext(word | 0x80)], 0, Reason::ExtReserved(word | 0x80)),
+        (
+            vec![ext(0x024a_6005)],
+            0,
+            Reason::ExtOp {
+                word: 0x024a_6005,
+                op: "gce",
+            },
+        ),
+        (
+            vec![ext(0x024a_0000)],
+            0,
+            Reason::ExtNoDtype {
+                word: 0x024a_0000,
+                what: "middle",
+            },
+        ),
+        (
+            vec![ext(0x0240_a000)],
+            0,
+            Reason::ExtNoDtype {
+                word: 0x0240_a000,
+                what: "accumulation",
+            },
+        ),
+    ] {
+        assert_eq!(refused(Arch::V3, &words), (desc, reason), "{words:x?}");
+    }
+    let arch = Arch::V2;
     assert_eq!(
-        refusal.to_string(),
-        "descriptor 0 of the packet: EXT, the combination of two operations in an op word, is not modelled"
+        refused(arch, &[ext(word)]),
+        (0, Reason::ExtGeneration { word, arch })
+    );
+    assert_eq!(
+        reason.to_string(),
+        "EXT word 0x024a6002, a second operation max from middle dtype bfloat16 in accumulation dtype \
+         fp32: the order of the two operations and the place of the second one's operands are not public, \
+         so it is not executed"
     );
 }
 
 #[test]
 fn refusals_have_bits() {
-    let elements = Reason::Elements {
+    let elements = Reason::Cce(CceRule::Elements {
         arch: Arch::V2,
         elements: 2000,
         limit: 1024,
-    };
+    });
     assert_eq!(elements.bit(), M2sError::PktLenOverflow);
-    assert_eq!(Reason::Sources(33).bit(), M2sError::MaxDescCount);
+    assert_eq!(
+        Reason::Cce(CceRule::Sources(33)).bit(),
+        M2sError::MaxDescCount
+    );
     assert_eq!(Reason::NoLast.bit(), M2sError::StreamResponse);
 }
 

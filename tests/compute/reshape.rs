@@ -3,7 +3,7 @@
 use crate::support::{META, execute, plan_of, refused, ring, setup};
 use udma_sim::arch::Arch;
 use udma_sim::desc::{
-    Buffer, Permutation, RingId, TransposeDims, TransposePacket, build_transpose_packet,
+    Buffer, CceRule, Permutation, RingId, TransposeDims, TransposePacket, build_transpose_packet,
 };
 use udma_sim::device::compute::{QueueState, Reason, plan};
 use udma_sim::units::Addr;
@@ -190,14 +190,18 @@ fn splits_and_replications() {
             [10, 0x0085_0002, 0, 0],
             Reason::Ragged { bytes: 10, unit: 4 },
         ),
-        (Arch::V2, [2, 0x00a0_0003, 0, 0], Reason::Replication),
+        (
+            Arch::V2,
+            [2, 0x00a0_0003, 0, 0],
+            Reason::Cce(CceRule::Replication),
+        ),
         (
             Arch::V3,
             [2, 0x00a0_0000, 0, 0],
-            Reason::Copies {
+            Reason::Cce(CceRule::Copies {
                 copies: 0,
                 limit: 60,
-            },
+            }),
         ),
         (
             Arch::V3,

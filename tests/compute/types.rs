@@ -4,7 +4,7 @@
 use crate::support::{META, bf16, execute, plan_of, ring, setup};
 use crate::vectors::reduce;
 use udma_sim::arch::Arch;
-use udma_sim::desc::DType;
+use udma_sim::desc::{CceRule, DType};
 use udma_sim::device::compute::{Fold, Fp8, QueueState, Reason, Reduction, plan};
 
 /// Bytes in which every value of a byte comes up, at several offsets.
@@ -39,8 +39,8 @@ fn every_combination_of_dtypes_in_a_reduction() {
             let reason = planned.expect_err(&what).reason;
             let expected = match reason {
                 Reason::NoDtype(_) => !fits,
-                Reason::Unsized(dtype) => fits && dtype == DType::Fp32r,
-                Reason::Class { .. } => fits && sized,
+                Reason::Cce(CceRule::Unsized(dtype)) => fits && dtype == DType::Fp32r,
+                Reason::Cce(CceRule::Class { .. }) => fits && sized,
                 _ => false,
             };
             assert!(expected, "{what}: {reason}");

@@ -1,7 +1,7 @@
 //! Checksums over a copy: the CME's CRCs, sums and Adler-32, with their initial values, exclusive-ors and
 //! swaps (`docs/compute.md`, "Checksums").
 
-use crate::desc::CmeOp;
+use crate::desc::{CmeOp, SOURCE_SWAP_BYTES};
 use adler2::Adler32;
 use crc::{Algorithm, Crc, Table, Width};
 
@@ -67,13 +67,22 @@ impl Checksum {
         }
     }
 
+    /// The op that asks for it.
+    const fn op(self) -> CmeOp {
+        match self {
+            Checksum::Crc32 => CmeOp::Crc32,
+            Checksum::Crc32c => CmeOp::Crc32c,
+            Checksum::Sum16 => CmeOp::Checksum16,
+            Checksum::Sum32 => CmeOp::Checksum32,
+            Checksum::Crc16 => CmeOp::Crc16,
+            Checksum::Adler32 => CmeOp::Adler32,
+            Checksum::Crc8 => CmeOp::Crc8,
+        }
+    }
+
     /// Bytes of its value in memory.
     pub const fn bytes(self) -> u32 {
-        match self {
-            Checksum::Crc8 => 1,
-            Checksum::Crc16 | Checksum::Sum16 => 2,
-            _ => 4,
-        }
+        self.op().value_bytes()
     }
 
     /// The value after `data` of one that was `value` before.
@@ -154,9 +163,10 @@ impl Swap {
     }
 }
 
-/// Bytes of the words whose bytes a source swap exchanges: modelled (C).
-pub const SOURCE_SWAP_BYTES: usize = 4;
-/// Bytes of the source swapped at a time; a multiple of [`SOURCE_SWAP_BYTES`].
+/// Bytes of the words that data is taken in: the longest that a sum adds up, and those whose bytes a
+/// source swap exchanges.
+const WORD: usize = SOURCE_SWAP_BYTES as usize;
+/// Bytes of the source swapped at a time; a multiple of [`WORD`].
 const SWAP_BLOCK: usize = 1024;
 
 /// A checksum over a packet's data.
@@ -195,6 +205,19 @@ pub struct CrcCopy {
     pub swap_result: Swap,
 }
 
+/// A checksum under way.
+#[derive(Clone, Copy, Debug)]
+pub struct CrcRun {
+    /// The initial value before swap and exclusive-or, and the value expected.
+    initial: u32,
+    expected: Option<u32>,
+    /// The value so far.
+    value: u32,
+    /// Data that is not yet in it, less than a word.
+    part: [u8; WORD],
+    held: usize,
+}
+
 /// A result that is not the expected one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("checksum {got:#x} where {expected:#x} was expected")]
@@ -230,42 +253,87 @@ impl CrcCopy {
         cache: &mut [u32; CACHE_SLOTS],
         result: &mut [u8],
     ) -> Result<(), CrcMismatch> {
+        let values = (self.leading_values() * self.checksum.bytes()) as usize;
+        let (values, data) = sources.split_at(values.min(sources.len()));
+        let mut run = self.begin(values, cache);
+        self.update(&mut run, data);
+        let (sent, verdict) = self.finish(run, cache);
+        let (copy, behind) = result.split_at_mut(if self.copy { data.len() } else { 0 });
+        if self.copy {
+            copy.copy_from_slice(data);
+        }
+        for (to, from) in behind.iter_mut().zip(sent.to_le_bytes()) {
+            *to = from;
+        }
+        verdict
+    }
+
+    /// Begins a checksum with the values that precede the data.
+    pub fn begin(&self, values: &[u8], cache: &[u32; CACHE_SLOTS]) -> CrcRun {
         let width = self.checksum.bytes();
-        let mut data = sources;
-        let mut leading_value = || {
-            let (value, rest) = data.split_at(data.len().min(width as usize));
-            data = rest;
-            little_endian(value)
-        };
-        let stored = cache[self.slot % CACHE_SLOTS];
+        let mut values = values.chunks(width as usize).map(little_endian);
         let initial = if self.from_stored {
-            stored
+            cache[self.slot % CACHE_SLOTS]
         } else {
-            leading_value()
+            values.next().unwrap_or_default()
         };
-        let expected = self.validate.then(leading_value);
-        let mask = u32::MAX >> (32 - 8 * width);
-        let start = self.swap_initial.value(initial & mask, width) ^ self.xor_in & mask;
-        let value = self.over_source(start, data) ^ self.xor_out & mask;
+        let initial = initial & self.mask();
+        CrcRun {
+            initial,
+            expected: self.validate.then(|| values.next().unwrap_or_default()),
+            value: self.swap_initial.value(initial, width) ^ self.xor_in & self.mask(),
+            part: [0; WORD],
+            held: 0,
+        }
+    }
+
+    /// The next bytes of the data. They come in pieces of any length: what is left of a word waits for
+    /// the next piece.
+    pub fn update(&self, run: &mut CrcRun, mut data: &[u8]) {
+        if run.held > 0 {
+            let (fills, rest) = data.split_at(data.len().min(WORD - run.held));
+            run.part[run.held..run.held + fills.len()].copy_from_slice(fills);
+            run.held += fills.len();
+            data = rest;
+            if run.held < WORD {
+                return;
+            }
+            run.value = self.over_source(run.value, &run.part);
+        }
+        let (words, rest) = data.split_at(data.len() - data.len() % WORD);
+        run.value = self.over_source(run.value, words);
+        run.part[..rest.len()].copy_from_slice(rest);
+        run.held = rest.len();
+    }
+
+    /// Ends a checksum: keeps what is to be kept in `cache` and returns the value to send, and whether
+    /// it is the expected one.
+    pub fn finish(
+        &self,
+        run: CrcRun,
+        cache: &mut [u32; CACHE_SLOTS],
+    ) -> (u32, Result<(), CrcMismatch>) {
+        let width = self.checksum.bytes();
+        let value = self.over_source(run.value, &run.part[..run.held]);
+        let value = value ^ self.xor_out & self.mask();
         let slot = &mut cache[self.slot % CACHE_SLOTS];
         if self.store_initial {
-            *slot = initial & mask;
+            *slot = run.initial;
         }
         if self.store_result {
             *slot = self.swap_stored.value(value, width);
         }
         let got = self.swap_result.value(value, width);
-        let (copy, sent) = result.split_at_mut(if self.copy { data.len() } else { 0 });
-        if self.copy {
-            copy.copy_from_slice(data);
-        }
-        for (to, from) in sent.iter_mut().zip(got.to_le_bytes()) {
-            *to = from;
-        }
-        match expected {
+        let verdict = match run.expected {
             Some(expected) if expected != got => Err(CrcMismatch { expected, got }),
             _ => Ok(()),
-        }
+        };
+        (got, verdict)
+    }
+
+    /// The bits of a value.
+    fn mask(&self) -> u32 {
+        u32::MAX >> (32 - 8 * self.checksum.bytes())
     }
 
     /// The checksum of the data after the source's swap.
@@ -278,9 +346,7 @@ impl CrcCopy {
             let swapped = &mut swapped[..block.len()];
             swapped.copy_from_slice(block);
             if self.swap_source.bytes {
-                swapped
-                    .chunks_mut(SOURCE_SWAP_BYTES)
-                    .for_each(<[u8]>::reverse);
+                swapped.chunks_mut(WORD).for_each(<[u8]>::reverse);
             }
             if self.swap_source.bits {
                 swapped

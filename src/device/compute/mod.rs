@@ -13,7 +13,7 @@ mod reduce;
 mod refusal;
 mod reshape;
 
-pub use crc::{CACHE_SLOTS, Checksum, CrcCopy, CrcMismatch, Swap};
+pub use crc::{CACHE_SLOTS, Checksum, CrcCopy, CrcMismatch, CrcRun, Swap};
 pub use element::Fp8;
 pub use float::Overflow;
 pub use plan::{Operation, Plan, QueueState, Reduce, Setup, is_plain_copy, plan};

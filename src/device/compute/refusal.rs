@@ -3,7 +3,7 @@
 use super::crc::CrcMismatch;
 use crate::arch::Arch;
 use crate::arch::regs::M2sError;
-use crate::desc::{CCE_GRANULE_BYTES, DType, MAX_CCE_SOURCES, TransposeError};
+use crate::desc::{CceRule, CmeError, DType, TransposeError};
 
 /// A packet that the stream processor refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -24,9 +24,51 @@ pub enum Reason {
     /// An op word nobody knows.
     #[error("op word {0:#010x} has no known operation")]
     UnknownOp(u32),
-    /// A combination by op word.
-    #[error("EXT, the combination of two operations in an op word, is not modelled")]
-    Ext,
+    /// Two operations in one word.
+    #[error(
+        "EXT word {word:#010x}, a second operation {op} from middle dtype {} in accumulation dtype {}: the \
+         order of the two operations and the place of the second one's operands are not public, so it is \
+         not executed", .middle.name(), .acc.name()
+    )]
+    Ext {
+        /// The word.
+        word: u32,
+        /// Operation that it names.
+        op: &'static str,
+        /// Type between the two operations.
+        middle: DType,
+        /// Type accumulated in.
+        acc: DType,
+    },
+    /// An EXT word on a generation without combinations.
+    #[error(
+        "EXT word {word:#010x}: CCE concatenation not supported on {arch}; combinations need v3"
+    )]
+    ExtGeneration {
+        /// The word.
+        word: u32,
+        /// Generation of the device.
+        arch: Arch,
+    },
+    /// An EXT word with bits that have no meaning.
+    #[error("EXT word {0:#010x} has reserved bits set; it has [2:0], [15:12] and [19:16]")]
+    ExtReserved(u32),
+    /// An EXT word whose operation cannot be part of a combination.
+    #[error("EXT word {word:#010x} combines with {op}; the operations are add, fma, max and min")]
+    ExtOp {
+        /// The word.
+        word: u32,
+        /// Operation that it names.
+        op: &'static str,
+    },
+    /// An EXT word with a type field that holds no type.
+    #[error("EXT word {word:#010x} has no {what} dtype")]
+    ExtNoDtype {
+        /// The word.
+        word: u32,
+        /// Which.
+        what: &'static str,
+    },
     /// Gradient compression.
     #[error("GCE, gradient compression, is a codec in silicon and not modelled")]
     Gce,
@@ -78,35 +120,12 @@ pub enum Reason {
         /// Bytes of a source.
         bytes: u64,
     },
-    /// Too many sources.
-    #[error("{0} sources; a reduction takes 1 to {MAX_CCE_SOURCES}")]
-    Sources(usize),
     /// A type field that holds no type.
     #[error("the op word has no {0} dtype")]
     NoDtype(&'static str),
-    /// In and out types of different classes.
-    #[error(
-        "in dtype {} and out dtype {}: both must be of int32, uint32, fp32, fp32r, or neither",
-        .in_dtype.name(), .out_dtype.name()
-    )]
-    Class {
-        /// Type read.
-        in_dtype: DType,
-        /// Type written.
-        out_dtype: DType,
-    },
-    /// A type that has no size in reductions.
-    #[error("{} cannot be reduced", .0.name())]
-    Unsized(DType),
-    /// A scale that is not fp32.
-    #[error("a scale of type {}; it must be fp32", .0.map_or("0", DType::name))]
-    ScaleDtype(Option<DType>),
-    /// A selector without a meaning.
-    #[error("{0} is not an FMA operand selector; the selectors are 0 to 2")]
-    Selector(u8),
-    /// A constant whose type is longer than the word that holds it.
-    #[error("a constant of type {}; a meta descriptor holds 4 bytes", .0.name())]
-    ConstantDtype(DType),
+    /// A reduction that the rules of reductions forbid.
+    #[error(transparent)]
+    Cce(#[from] CceRule),
     /// Two statements about a constant's type.
     #[error(
         "the op word has {word} for the low bits of the constant's dtype, its meta descriptor {meta}"
@@ -117,37 +136,13 @@ pub enum Reason {
         /// Bits in the meta descriptor.
         meta: u8,
     },
-    /// A source that is not a whole number of elements.
-    #[error("{bytes} bytes are no whole number of {unit}-byte units")]
+    /// Sources that cannot be dealt out to the pieces of a split.
+    #[error("{bytes} bytes are not a multiple of {unit} bytes, a unit for each piece")]
     Ragged {
-        /// Bytes of the source.
+        /// Bytes of the sources.
         bytes: u64,
-        /// Bytes of an element, or of what must stay together.
+        /// Bytes that must stay together.
         unit: u64,
-    },
-    /// A reduction's source that is no multiple of 32 bytes.
-    #[error("a source of {0} bytes; it must be a multiple of {CCE_GRANULE_BYTES}")]
-    Granule(u64),
-    /// Too many elements.
-    #[error("{elements} elements; {arch} takes at most {limit} in a CCE packet")]
-    Elements {
-        /// Generation of the device.
-        arch: Arch,
-        /// Elements of a source.
-        elements: u64,
-        /// Most elements.
-        limit: u32,
-    },
-    /// Several destinations on V2.
-    #[error("CCE replication not supported for v1/v2 archs")]
-    Replication,
-    /// Too few or too many destinations.
-    #[error("{copies} destinations; a packet has 1 to {limit}")]
-    Copies {
-        /// Destinations asked for.
-        copies: u32,
-        /// Most destinations.
-        limit: u32,
     },
     /// More bytes than a packet may have.
     #[error("{bytes} bytes of result; a packet has at most {limit}")]
@@ -185,25 +180,9 @@ pub enum Reason {
     /// A transpose that the device does not do.
     #[error(transparent)]
     Transpose(#[from] TransposeError),
-    /// Checksum options on a plain copy.
-    #[error("a copy with checksum options")]
-    CopyOptions,
-    /// The first data descriptor is not marked.
-    #[error("is_first_block is not set on the first data descriptor")]
-    NoFirstBlock,
-    /// No data descriptor is marked as last.
-    #[error("is_last_block is not set on any data descriptor")]
-    NoLastBlock,
-    /// A value that is not as long as the checksum.
-    #[error("the {what} has {bytes} bytes; the checksum has {wanted}")]
-    ValueLength {
-        /// `initial value` or `expected value`.
-        what: &'static str,
-        /// Bytes it has.
-        bytes: u32,
-        /// Bytes it should have.
-        wanted: u32,
-    },
+    /// A copy or a checksum that is laid out wrongly.
+    #[error(transparent)]
+    Cme(#[from] CmeError),
     /// A checksum that is not the expected one.
     #[error(transparent)]
     Mismatch(#[from] CrcMismatch),
@@ -214,10 +193,10 @@ impl Reason {
     /// stream. Modelled (C).
     pub const fn bit(self) -> M2sError {
         match self {
-            Reason::Elements { .. }
+            Reason::Cce(CceRule::Elements { .. })
             | Reason::ResultLength { .. }
             | Reason::Transpose(TransposeError::Elements { .. }) => M2sError::PktLenOverflow,
-            Reason::Sources(_) | Reason::Copies { .. } => M2sError::MaxDescCount,
+            Reason::Cce(CceRule::Sources(_) | CceRule::Copies { .. }) => M2sError::MaxDescCount,
             _ => M2sError::StreamResponse,
         }
     }

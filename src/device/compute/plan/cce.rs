@@ -1,23 +1,22 @@
 //! Plans of the CCE: ADD, MIN, MAX and FMA. The packet is laid out as `desc::build_cce_packet` lays it
 //! out (`docs/hardware.md`, "Op words"); a source may also come in several data descriptors.
 
-use super::dre::check_copies;
-use super::{Operation, Packet, Reduce, Setup, bytes_of, refuse};
+use super::{Operation, Packet, Reduce, Setup, bytes_of, ext, refuse};
 use crate::arch::ArchSpec;
 use crate::desc::{
-    AddWord, CCE_GRANULE_BYTES, CceType, ComputeMetaWord, DType, FmaSelector, MAX_CCE_SOURCES,
-    MetaCtrl, MetaOp, OpWord, OperandWord, TxMetaDesc, is_cast, same_cce_class,
+    AddWord, CceRule, CceShape, CceType, CceTypes, ComputeMetaWord, DType, FmaSelector,
+    MAX_CCE_SOURCES, MetaCtrl, MetaOp, OpWord, OperandWord, TxMetaDesc, check_constant_dtype,
+    check_copies, check_scale_dtype, check_selectors,
 };
 use crate::device::compute::reduce::{Constant, Extreme, Fma, Fold, Operand, Reduction};
 use crate::device::compute::refusal::{Reason, Refusal};
 
 pub(super) fn plan(packet: &Packet, setup: &Setup) -> Result<Operation, Refusal> {
-    packet.one_operation()?;
+    packet.one_operation(setup.spec)?;
     let word = OpWord::decode(packet.word());
     let sources = Sources::of(packet)?;
     let metas = Metas::read(packet, word, &sources, setup.spec)?;
-    let types = Types::of(packet, word, &sources)?;
-    check_elements(packet, types.in_dtype, &sources, setup.spec)?;
+    let types = types(packet, word, &sources, setup.spec)?;
     let count = sources.starts.len();
     let fold = match word {
         OpWord::Fma(_) => Fold::Fma(metas.steps),
@@ -88,7 +87,7 @@ impl Sources {
             so_far %= bytes;
         }
         match starts.get(MAX_CCE_SOURCES) {
-            Some(index) => Err(refuse(*index, Reason::Sources(starts.len()))),
+            Some(index) => Err(refuse(*index, CceRule::Sources(starts.len()).into())),
             None => Ok(Sources { bytes, starts }),
         }
     }
@@ -129,9 +128,10 @@ impl Metas {
             match word_of_meta.op {
                 MetaOp::SeedInit if late => return Err(here(Reason::LateMeta("the seed"))),
                 MetaOp::SeedInit => once(&mut metas.seed, meta.meta2, index, "seed")?,
-                MetaOp::ExtendedReplication => {
-                    let copies = OperandWord::from_bits(meta.meta1).value();
-                    let copies = check_copies(index, copies, spec)?;
+                op @ MetaOp::ExtendedReplication(_) => {
+                    let operands = OperandWord::from_bits(meta.meta1);
+                    let copies = op.destinations(operands).unwrap_or_default();
+                    check_copies(copies.into(), spec).map_err(|rule| here(rule.into()))?;
                     once(&mut metas.copies, copies, index, "number of destinations")?;
                 }
                 MetaOp::Constant(_) if late => {
@@ -154,7 +154,7 @@ impl Metas {
                         "meta descriptor of a source",
                     )?;
                 }
-                _ => return Err(here(Reason::UnknownMeta(meta.meta_ctrl.into_bits()))),
+                _ => return Err(here(unknown_meta(meta, word_of_meta.op, spec))),
             }
         }
         if let (OpWord::MinMax(word), None) = (word, metas.constant)
@@ -184,6 +184,19 @@ fn is_operand_meta(op: MetaOp) -> bool {
     }
 }
 
+/// Why a meta descriptor of no known kind is refused: it may hold an EXT word.
+fn unknown_meta(meta: TxMetaDesc, op: MetaOp, spec: &ArchSpec) -> Reason {
+    let word = match op {
+        MetaOp::Reserved(raw) => OpWord::decode(MetaCtrl::from_bits(raw)),
+        _ => OpWord::decode(meta.meta_ctrl),
+    };
+    match word {
+        // Where a data descriptor has its write barrier a meta descriptor has the mark of a member.
+        OpWord::Ext(word) => ext::reason(word.with_write_barrier(false), spec),
+        _ => Reason::UnknownMeta(meta.meta_ctrl.into_bits()),
+    }
+}
+
 /// Keeps a value that may come once.
 fn once<T>(
     place: &mut Option<T>,
@@ -204,9 +217,7 @@ fn constant(word: OpWord, dtype: DType, bits: u32) -> Result<Constant, Reason> {
     if !word.use_constant() {
         return Err(Reason::UnexpectedMeta("MIN or MAX without a constant"));
     }
-    if dtype.bytes() > 4 {
-        return Err(Reason::ConstantDtype(dtype));
-    }
+    check_constant_dtype(dtype)?;
     let (in_word, in_meta) = (word.op_type(), dtype.code() & 7);
     if in_word != in_meta {
         return Err(Reason::ConstantDtypes {
@@ -235,104 +246,56 @@ fn operands(word: OpWord, meta: TxMetaDesc, sources: &Sources) -> Result<Fma, Re
     if let OpWord::MinMax(_) = word {
         return Ok(Fma::scaled(scale));
     }
-    let operand = |selector| match selector {
-        FmaSelector::StoredBuffer => Ok(Operand::Accumulator),
-        FmaSelector::InputBuffer => Ok(Operand::Source),
-        FmaSelector::Scale => Ok(Operand::Scale),
-        FmaSelector::Reserved(raw) => Err(Reason::Selector(raw)),
+    let selectors = [operands.a(), operands.b(), operands.c()];
+    check_selectors(selectors)?;
+    let [a, b, c] = selectors.map(|selector| match selector {
+        FmaSelector::InputBuffer => Operand::Source,
+        FmaSelector::Scale => Operand::Scale,
+        FmaSelector::StoredBuffer | FmaSelector::Reserved(_) => Operand::Accumulator,
+    });
+    Ok(Fma { a, b, c, scale })
+}
+
+/// The types that a reduction's elements travel in.
+fn types(
+    packet: &Packet,
+    word: OpWord,
+    sources: &Sources,
+    spec: &ArchSpec,
+) -> Result<CceTypes, Refusal> {
+    let here = |reason| refuse(packet.first, reason);
+    let (op, constant) = match word {
+        OpWord::Fma(_) => (CceType::Fma, false),
+        OpWord::MinMax(word) => (word.sub_op(), word.use_constant()),
+        _ => (CceType::Add, false),
     };
-    Ok(Fma {
-        a: operand(operands.a())?,
-        b: operand(operands.b())?,
-        c: operand(operands.c())?,
-        scale,
-    })
-}
-
-/// The three types of a reduction.
-struct Types {
-    in_dtype: DType,
-    acc_dtype: DType,
-    out_dtype: DType,
-}
-
-impl Types {
-    fn of(packet: &Packet, word: OpWord, sources: &Sources) -> Result<Types, Refusal> {
-        let here = |reason| refuse(packet.first, reason);
-        let (in_dtype, out_dtype, acc_dtype) = match word {
-            OpWord::Fma(word) => {
-                let scale = word.scale_dtype();
-                if scale != Some(DType::Fp32) {
-                    return Err(here(Reason::ScaleDtype(scale)));
-                }
-                (word.in_dtype(), word.in_dtype(), word.acc_dtype())
-            }
-            OpWord::MinMax(word) => {
-                let in_dtype = word.in_dtype();
-                (in_dtype, word.out_dtype().or(in_dtype), word.acc_dtype())
-            }
-            OpWord::Add(word) => {
-                let out_dtype = word.out_dtype();
-                (word.in_dtype().or(out_dtype), out_dtype, word.acc_dtype())
-            }
-            _ => (None, None, None),
-        };
-        let need = |dtype: Option<DType>, what| dtype.ok_or(here(Reason::NoDtype(what)));
-        let mut types = Types {
+    let (in_dtype, out_dtype, acc_dtype) = match word {
+        OpWord::Fma(word) => {
+            check_scale_dtype(word.scale_dtype()).map_err(|rule| here(rule.into()))?;
+            (word.in_dtype(), word.in_dtype(), word.acc_dtype())
+        }
+        OpWord::MinMax(word) => {
+            let in_dtype = word.in_dtype();
+            (in_dtype, word.out_dtype().or(in_dtype), word.acc_dtype())
+        }
+        OpWord::Add(word) => {
+            let out_dtype = word.out_dtype();
+            (word.in_dtype().or(out_dtype), out_dtype, word.acc_dtype())
+        }
+        _ => (None, None, None),
+    };
+    let need = |dtype: Option<DType>, what| dtype.ok_or(here(Reason::NoDtype(what)));
+    let shape = CceShape {
+        op,
+        sources: sources.starts.len(),
+        descriptors: packet.data().count(),
+        constant,
+        source_bytes: sources.bytes,
+        types: CceTypes {
             in_dtype: need(in_dtype, "in")?,
             acc_dtype: need(acc_dtype, "accumulation")?,
             out_dtype: need(out_dtype, "out")?,
-        };
-        if matches!(word, OpWord::Add(_)) && is_cast(CceType::Add, sources.starts.len()) {
-            types.promote(packet);
-            return Ok(types);
-        }
-        for dtype in [types.in_dtype, types.out_dtype] {
-            dtype.reduce_bytes().ok_or(here(Reason::Unsized(dtype)))?;
-        }
-        if !same_cce_class(types.in_dtype, types.out_dtype) {
-            return Err(here(Reason::Class {
-                in_dtype: types.in_dtype,
-                out_dtype: types.out_dtype,
-            }));
-        }
-        if !sources.bytes.is_multiple_of(CCE_GRANULE_BYTES) {
-            return Err(here(Reason::Granule(sources.bytes)));
-        }
-        Ok(types)
-    }
-
-    /// One descriptor of one-byte elements that leave as they came travels as uint16.
-    fn promote(&mut self, packet: &Packet) {
-        let same = self.in_dtype == self.out_dtype;
-        if same && self.in_dtype.bytes() == 1 && packet.data().count() == 1 {
-            (self.in_dtype, self.acc_dtype, self.out_dtype) =
-                (DType::Uint16, DType::Uint16, DType::Uint16);
-        }
-    }
-}
-
-fn check_elements(
-    packet: &Packet,
-    in_dtype: DType,
-    sources: &Sources,
-    spec: &ArchSpec,
-) -> Result<(), Refusal> {
-    let (bytes, unit) = (sources.bytes, u64::from(in_dtype.bytes()));
-    if !bytes.is_multiple_of(unit) {
-        return Err(refuse(packet.first, Reason::Ragged { bytes, unit }));
-    }
-    let (elements, limit) = (bytes / unit, spec.limits.cce_elements_per_packet);
-    if elements > limit.into() {
-        let arch = spec.arch;
-        return Err(refuse(
-            packet.first,
-            Reason::Elements {
-                arch,
-                elements,
-                limit,
-            },
-        ));
-    }
-    Ok(())
+        },
+    };
+    shape.check(spec).map_err(|rule| here(rule.into()))
 }

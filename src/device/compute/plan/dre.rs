@@ -4,15 +4,19 @@ use super::{Operation, Packet, refuse};
 use crate::arch::ArchSpec;
 use crate::desc::{
     OpWord, Permutation, ReplicationWord, StridingSplitWord, TransposeDims, TransposeWord,
-    check_transpose_dims, check_transpose_tile,
+    check_copies, check_transpose_dims, check_transpose_tile,
 };
 use crate::device::compute::refusal::{Reason, Refusal};
 use crate::device::compute::reshape::{Split, Transpose};
 
 /// A unit of a split is as many elements as the shape index says, one if it says 0: modelled (C).
-pub(super) fn split(packet: &Packet, word: StridingSplitWord) -> Result<Operation, Refusal> {
+pub(super) fn split(
+    packet: &Packet,
+    word: StridingSplitWord,
+    spec: &ArchSpec,
+) -> Result<Operation, Refusal> {
     packet.no_metas("striding split")?;
-    packet.one_operation()?;
+    packet.one_operation(spec)?;
     let here = |reason| refuse(packet.first, reason);
     let dtype = word.dtype().ok_or(here(Reason::NoDtype("element")))?;
     let elements = word.shape_index().max(1);
@@ -37,21 +41,10 @@ pub(super) fn replicate(
     spec: &ArchSpec,
 ) -> Result<Operation, Refusal> {
     packet.no_metas("replication")?;
-    packet.one_operation()?;
-    let copies = check_copies(packet.first, word.count().into(), spec)?;
+    packet.one_operation(spec)?;
+    let copies = u32::from(word.count());
+    check_copies(copies.into(), spec).map_err(|rule| refuse(packet.first, rule.into()))?;
     Ok(Operation::Replicate { copies })
-}
-
-/// Whether the generation writes a result so many times.
-pub(super) fn check_copies(desc: usize, copies: u32, spec: &ArchSpec) -> Result<u32, Refusal> {
-    if !spec.caps.cce_replication {
-        return Err(refuse(desc, Reason::Replication));
-    }
-    let limit = spec.limits.rx_descs_per_packet;
-    if !(1..=limit).contains(&copies) {
-        return Err(refuse(desc, Reason::Copies { copies, limit }));
-    }
-    Ok(copies)
 }
 
 pub(super) fn transpose(
@@ -59,7 +52,7 @@ pub(super) fn transpose(
     word: TransposeWord,
     spec: &ArchSpec,
 ) -> Result<Operation, Refusal> {
-    packet.one_operation()?;
+    packet.one_operation(spec)?;
     let mut metas = packet.metas();
     let (at, meta) = metas
         .next()

@@ -4,6 +4,7 @@
 mod cce;
 mod cme;
 mod dre;
+mod ext;
 
 use super::crc::{CACHE_SLOTS, CrcCopy, CrcMismatch};
 use super::element::Fp8;
@@ -74,7 +75,7 @@ pub struct QueueState {
     /// Generator of stochastic rounding.
     random: ChaCha8Rng,
     /// Cached checksums.
-    cache: [u32; CACHE_SLOTS],
+    pub(in crate::device) cache: [u32; CACHE_SLOTS],
 }
 
 impl Default for QueueState {
@@ -98,7 +99,7 @@ pub fn is_plain_copy(desc: Descriptor) -> bool {
     let tx = TxDesc::from(desc);
     !tx.len_ctrl.meta()
         && tx.meta_ctrl.cme_op() == Some(CmeOp::Copy)
-        && !cme::has_checksum_options(tx.meta_ctrl)
+        && !tx.meta_ctrl.has_checksum_options()
 }
 
 /// Decodes a packet that is no plain copy.
@@ -110,12 +111,12 @@ pub fn plan(descs: &[Descriptor], setup: &Setup) -> Result<Plan, Refusal> {
     let first = first.ok_or(refuse(descs.len().saturating_sub(1), Reason::NoData))?;
     let packet = Packet { descs, first };
     let operation = match OpWord::decode(packet.word()) {
-        OpWord::Cme(word) => cme::plan(&packet, word)?,
-        OpWord::StridingSplit(word) => dre::split(&packet, word)?,
+        OpWord::Cme(_) => cme::plan(&packet)?,
+        OpWord::StridingSplit(word) => dre::split(&packet, word, setup.spec)?,
         OpWord::Replication(word) => dre::replicate(&packet, word, setup.spec)?,
         OpWord::Transpose(word) => dre::transpose(&packet, word, setup.spec)?,
         OpWord::Add(_) | OpWord::MinMax(_) | OpWord::Fma(_) => cce::plan(&packet, setup)?,
-        OpWord::Ext(_) => return Err(refuse(first, Reason::Ext)),
+        OpWord::Ext(word) => return Err(refuse(first, ext::reason(word, setup.spec))),
         OpWord::Gce(_) => return Err(refuse(first, Reason::Gce)),
         OpWord::Reserved(raw) => return Err(refuse(first, Reason::UnknownOp(raw))),
     };
@@ -178,6 +179,26 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// The checksum whose data passes through the engine as a copy's does, and how many bytes of values
+    /// precede it; nothing if the sources must be there as a whole before a result is.
+    pub fn passes(&self) -> Option<(&CrcCopy, usize)> {
+        let Operation::Crc(crc) = &self.operation else {
+            return None;
+        };
+        let values = (crc.leading_values() * crc.checksum.bytes()) as usize;
+        (crc.copy && values < self.source_bytes).then_some((crc, values))
+    }
+
+    /// Bytes of a checksum's result that are written behind its data.
+    pub fn sent_bytes(&self) -> u32 {
+        match &self.operation {
+            Operation::Crc(crc) if crc.send => crc.checksum.bytes(),
+            _ => 0,
+        }
+    }
+}
+
 fn refuse(desc: usize, reason: Reason) -> Refusal {
     Refusal { desc, reason }
 }
@@ -227,10 +248,13 @@ impl<'a> Packet<'a> {
     }
 
     /// Refuses data descriptors whose op words differ in more than barriers, masks and marks.
-    fn one_operation(&self) -> Result<(), Refusal> {
+    fn one_operation(&self, spec: &ArchSpec) -> Result<(), Refusal> {
         let first = self.word();
         for (index, tx) in self.data() {
             if operation_of(tx.meta_ctrl) != operation_of(first) {
+                if let OpWord::Ext(word) = OpWord::decode(tx.meta_ctrl) {
+                    return Err(refuse(index, ext::reason(word, spec)));
+                }
                 let reason = Reason::OtherOp {
                     first: first.into_bits(),
                     found: tx.meta_ctrl.into_bits(),
