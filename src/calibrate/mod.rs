@@ -9,8 +9,8 @@ mod rig;
 use crate::arch::Arch;
 use crate::config::Config;
 use crate::desc::{BarrierMode, TransposeError};
-use crate::host::{DumpError, PringError, QueueError, VringError};
-use crate::system::SystemError;
+use crate::host::{BusError, DumpError, PringError, QueueError, VringError};
+use crate::system::{ProgramError, SystemError};
 use experiments::Experiments;
 use serde::Serialize;
 
@@ -26,6 +26,8 @@ pub enum Bound {
     AtMost(f64),
     /// From this to that.
     Between(f64, f64),
+    /// Nothing: for information.
+    Any,
 }
 
 impl Bound {
@@ -36,6 +38,7 @@ impl Bound {
             Bound::AtLeast(least) => simulated >= least,
             Bound::AtMost(most) => simulated <= most,
             Bound::Between(least, most) => (least..=most).contains(&simulated),
+            Bound::Any => simulated.is_finite(),
         }
     }
 }
@@ -83,6 +86,63 @@ impl Figure {
     }
 }
 
+/// A curve: something over a number of bytes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Curve {
+    /// What it shows: `row_bytes`, throughput over the bytes of a row.
+    pub name: &'static str,
+    /// Unit of the values.
+    pub unit: &'static str,
+    /// Its points, with growing bytes.
+    pub points: Vec<CurvePoint>,
+    /// How far a simulated value may be from the published one, in that unit.
+    pub within: f64,
+    /// Whether the values never fall.
+    pub monotone: bool,
+    /// Whether they never fall and each is near enough to what is published.
+    pub passed: bool,
+}
+
+/// A point of a curve.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct CurvePoint {
+    /// The bytes.
+    pub bytes: u64,
+    /// The published value; nothing on a generation for which there is none.
+    pub published: Option<f64>,
+    /// The simulated value.
+    pub simulated: f64,
+    /// Whether it is near enough.
+    pub passed: bool,
+}
+
+impl Curve {
+    fn new(
+        name: &'static str,
+        unit: &'static str,
+        within: f64,
+        points: impl Iterator<Item = (u64, Option<f64>, f64)>,
+    ) -> Curve {
+        let points: Vec<CurvePoint> = points
+            .map(|(bytes, published, simulated)| CurvePoint {
+                bytes,
+                published,
+                simulated,
+                passed: published.is_none_or(|published| (simulated - published).abs() <= within),
+            })
+            .collect();
+        let monotone = points.is_sorted_by(|a, b| a.simulated <= b.simulated);
+        Curve {
+            name,
+            unit,
+            within,
+            monotone,
+            passed: monotone && points.iter().all(|point| point.passed),
+            points,
+        }
+    }
+}
+
 /// What a stream of copies costs under a barrier.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BarrierCost {
@@ -107,18 +167,17 @@ pub struct Calibration {
     pub arch: String,
     /// Every published figure of the generation.
     pub figures: Vec<Figure>,
-    /// Points of the throughput over the size of a row: bytes, share of the peak in percent.
-    pub row_curve: Vec<(u64, f64)>,
-    /// Whether throughput never falls as rows grow.
-    pub row_curve_is_monotone: bool,
+    /// The curves.
+    pub curves: Vec<Curve>,
     /// Barriers on a stream of copies; there is no SOW on V2.
     pub barriers: Vec<BarrierCost>,
 }
 
 impl Calibration {
-    /// Whether every figure is within its bound.
+    /// Whether every figure and every point of a curve is within its bound.
     pub fn passed(&self) -> bool {
-        self.row_curve_is_monotone && self.figures.iter().all(|figure| figure.passed)
+        let curves = self.curves.iter().all(|curve| curve.passed);
+        curves && self.figures.iter().all(|figure| figure.passed)
     }
 }
 
@@ -140,11 +199,17 @@ pub enum CalibrateError {
     /// A queue could not be set up.
     #[error(transparent)]
     Queue(#[from] QueueError),
+    /// A word could not be written.
+    #[error(transparent)]
+    Bus(#[from] BusError),
+    /// A sequencer could not be started.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
     /// A transpose is not one.
     #[error(transparent)]
     Transpose(#[from] TransposeError),
     /// The machine did not finish an experiment.
-    #[error("an experiment did not come to its end within a second of simulated time")]
+    #[error("an experiment did not finish within 1 s of simulated time")]
     Unfinished,
 }
 
@@ -158,14 +223,11 @@ const BARRIER_BYTES: u64 = 4096;
 pub fn calibrate(config: &Config) -> Result<Calibration, CalibrateError> {
     let experiments = Experiments { config };
     let arch = config.arch();
-    let row_curve = experiments.row_curve()?;
-    let monotone = row_curve.windows(2).all(|pair| pair[0].1 <= pair[1].1);
     Ok(Calibration {
         config: config.origin.clone(),
         arch: arch.to_string(),
-        figures: experiments.figures(&row_curve)?,
-        row_curve,
-        row_curve_is_monotone: monotone,
+        figures: experiments.figures()?,
+        curves: vec![experiments.row_curve()?],
         barriers: barriers(&experiments, arch)?,
     })
 }
@@ -210,5 +272,18 @@ mod tests {
         assert!(Bound::Between(75.0, 100.0).holds(100.0, 100.0));
         assert!(!Bound::Between(75.0, 100.0).holds(100.0, 100.1));
         assert!(!Bound::Within(3.0).holds(100.0, f64::NAN));
+        assert!(Bound::Any.holds(100.0, 1.0) && !Bound::Any.holds(100.0, f64::NAN));
+    }
+
+    #[test]
+    fn a_curve_is_held_to_its_points_and_never_falls() {
+        let curve = |values: [(Option<f64>, f64); 3]| {
+            let points = values.into_iter().zip([32, 64, 128]);
+            Curve::new("x", "%", 3.0, points.map(|((p, s), bytes)| (bytes, p, s)))
+        };
+        assert!(curve([(Some(1.0), 3.9), (None, 50.0), (Some(100.0), 97.0)]).passed);
+        assert!(!curve([(Some(1.0), 4.1), (None, 50.0), (Some(100.0), 97.0)]).passed);
+        let falls = curve([(None, 2.0), (None, 1.9), (None, 3.0)]);
+        assert!(!falls.monotone && !falls.passed);
     }
 }

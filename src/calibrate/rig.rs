@@ -2,11 +2,11 @@
 
 use super::CalibrateError;
 use crate::arch::regs::Direction;
-use crate::arch::{Arch, ArchSpec, EngineId};
+use crate::arch::{Arch, ArchSpec, EngineId, EventBlock};
 use crate::config::Config;
-use crate::host::{Pring, QueueOptions, QueuePair, Vring};
+use crate::host::{Bus, Pring, QueueOptions, QueuePair, TimedBus, Vring};
 use crate::sim::Duration;
-use crate::system::{Condition, SemTest, System, WaitOutcome};
+use crate::system::{Condition, SemTest, SequencerOp, System, WaitOp, WaitOutcome};
 use crate::units::Addr;
 
 /// Longest an experiment may take in simulated time.
@@ -59,6 +59,11 @@ impl Rig {
         Addr(self.spec().map.host.0 + offset)
     }
 
+    /// Lets time pass before anything is set up.
+    pub fn wait(&mut self, time: Duration) {
+        self.system.sleep(time);
+    }
+
     /// Dumps a vring and sets up a queue for it. Rings lie at the top of the last HBM stack.
     pub fn add(&mut self, engine: u32, queue: u32, vring: &Vring) -> Result<(), CalibrateError> {
         let arch = self.arch();
@@ -107,6 +112,46 @@ impl Rig {
     /// Runs until all queues are idle.
     pub fn until_idle(mut self) -> Result<Duration, CalibrateError> {
         self.run(&Condition::Idle)
+    }
+
+    /// A sequencer rings all doorbells when semaphore 0 of block 0 changes: how long after that the first word of what is
+    /// copied is there.
+    pub fn semaphore_to_first_word(
+        mut self,
+        from: Addr,
+        to: Addr,
+    ) -> Result<Duration, CalibrateError> {
+        const WORD: [u8; 4] = 0xabcd_ef01u32.to_le_bytes();
+        self.system.write_mem(from, &WORD)?;
+        let mut program = vec![SequencerOp::Wait {
+            block: 0,
+            semaphore: 0,
+            op: WaitOp::Ge(1),
+        }];
+        for (pair, tx, rx) in &self.queues {
+            for (direction, count) in [(Direction::S2m, *rx), (Direction::M2s, *tx)] {
+                program.push(SequencerOp::Doorbell {
+                    engine: pair.engine(),
+                    queue: pair.queue(),
+                    direction,
+                    count,
+                });
+            }
+        }
+        self.system.start_sequencer("waits", program)?;
+        self.system.sleep(Duration::from_ns(10_000));
+        let began = self.system.now();
+        let set = self.spec().map.semaphore(0, EventBlock::SEM_SET, 0);
+        let set = set.ok_or(CalibrateError::Unfinished)?;
+        self.system.write_mem(set, &1u32.to_le_bytes())?;
+        let there = Condition::Word {
+            at: to,
+            value: u32::from_le_bytes(WORD),
+        };
+        match self.system.run_until(&there, TIMEOUT) {
+            WaitOutcome::Met => Ok(self.system.now() - began),
+            _ => Err(CalibrateError::Unfinished),
+        }
     }
 
     /// Runs until semaphore 0 of block 0 is 1.

@@ -6,7 +6,7 @@ use std::error::Error;
 use std::fmt::Write;
 use std::path::Path;
 use std::process::ExitCode;
-use udma_sim::calibrate::{Bound, Calibration, calibrate};
+use udma_sim::calibrate::{Bound, Calibration, Curve, calibrate};
 use udma_sim::config::Config;
 
 /// Exit status if a figure is out of its bound.
@@ -76,6 +76,7 @@ fn table(calibration: &Calibration) -> String {
             Bound::AtLeast(least) => format!("at least {least:.1}"),
             Bound::AtMost(most) => format!("at most {most:.1}"),
             Bound::Between(least, most) => format!("{least:.1} to {most:.1}"),
+            Bound::Any => "nothing".to_string(),
         };
         let verdict = if figure.passed { "" } else { "  OUT OF BOUND" };
         let _ = writeln!(
@@ -84,19 +85,9 @@ fn table(calibration: &Calibration) -> String {
             figure.what, figure.published, figure.simulated, figure.error_percent, figure.unit
         );
     }
-    let points = calibration.row_curve.iter();
-    let points: Vec<String> = points
-        .map(|(bytes, share)| format!("{bytes} B {share:.1} %"))
-        .collect();
-    let monotone = match calibration.row_curve_is_monotone {
-        true => "monotone",
-        false => "NOT MONOTONE",
-    };
-    let _ = writeln!(
-        out,
-        "\n  16 engines, share of the peak over the bytes of a row ({monotone}):\n  {}",
-        points.join(", ")
-    );
+    for curve in &calibration.curves {
+        write_curve(&mut out, curve);
+    }
     let _ = writeln!(
         out,
         "\n  copies of 4 KiB, HBM to HBM   cycles each      GB/s   cycles more than none"
@@ -109,4 +100,33 @@ fn table(calibration: &Calibration) -> String {
         );
     }
     out
+}
+
+fn write_curve(out: &mut String, curve: &Curve) {
+    let Curve {
+        name, unit, within, ..
+    } = curve;
+    let held = curve.points.iter().any(|point| point.published.is_some());
+    let asked = match held {
+        true => format!("asked: within {within} points"),
+        false => "nothing is published for this generation".to_string(),
+    };
+    let monotone = if curve.monotone { "" } else { "  IT FALLS" };
+    let _ = writeln!(out, "\n  curve {name}, {unit}; {asked}{monotone}");
+    let _ = writeln!(
+        out,
+        "  {:>7} {:>9} {:>9}",
+        "bytes", "published", "simulated"
+    );
+    for point in &curve.points {
+        let published = point
+            .published
+            .map_or("-".to_string(), |value| format!("{value:.1}"));
+        let verdict = if point.passed { "" } else { "  OUT OF BOUND" };
+        let _ = writeln!(
+            out,
+            "  {:>7} {published:>9} {:>9.1}{verdict}",
+            point.bytes, point.simulated
+        );
+    }
 }
