@@ -62,6 +62,20 @@ typedef void (*UdmaSimInterruptHandler)(UdmaSimDevice device,
                                         const struct UdmaSimInterrupt *interrupt,
                                         void *context);
 
+// A register that the model does not have and somebody has touched: it holds what was written and does nothing.
+typedef struct UdmaSimRegister {
+  // Its physical address.
+  uint64_t at;
+  // How often the host has read it.
+  uint64_t reads;
+  // How often host and engines have written it.
+  uint64_t writes;
+  // What it holds.
+  uint32_t value;
+  // The engine or block it belongs to and its offset there, with a zero byte at the end.
+  char name[52];
+} UdmaSimRegister;
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -140,6 +154,15 @@ UdmaSimStatus udma_sim_set_interrupt_handler(UdmaSimDevice device,
 // # Safety
 // `interrupt` is NULL or points to writable memory for one.
 UdmaSimStatus udma_sim_poll_interrupt(UdmaSimDevice device, struct UdmaSimInterrupt *interrupt);
+
+// The register number `index` among those that the model does not have and somebody has touched, engine by
+// engine, then by address; UDMA_SIM_STATUS_NONE if there are not so many.
+//
+// # Safety
+// `found` is NULL or points to writable memory for one.
+UdmaSimStatus udma_sim_unmodelled_register(UdmaSimDevice device,
+                                           uint64_t index,
+                                           struct UdmaSimRegister *found);
 
 // Simulated time in nanoseconds.
 //

@@ -3,6 +3,7 @@
 //! says all there is to know. The built-in ones are `sim-configs/*.toml`, compiled in.
 
 use crate::arch::Arch;
+use crate::arch::regs::UdmaState;
 use crate::dram::{DramConfig, DramConfigError};
 use crate::sim::{Clock, Duration};
 use crate::units::{Bytes, BytesPerSecond, Hertz, from_text};
@@ -78,9 +79,40 @@ pub struct EngineConfig {
     pub descriptor_burst: u32,
     pub prefetch_descriptors: u32,
     pub packet_cycles: u32,
-    pub tx_descriptor_cycles: u32,
-    pub rx_descriptor_cycles: u32,
+    #[serde(deserialize_with = "from_text")]
+    pub header_credit: Duration,
     pub completion_coalesce_cycles: u32,
+    pub state_after_reset: StateAfterReset,
+    pub axi_abort: AxiAbort,
+}
+
+/// The state in which the halves of an engine come out of reset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StateAfterReset {
+    /// Running.
+    Normal,
+    /// Off until a driver writes `change_state`.
+    Idle,
+}
+
+impl From<StateAfterReset> for UdmaState {
+    fn from(state: StateAfterReset) -> UdmaState {
+        match state {
+            StateAfterReset::Normal => UdmaState::Normal,
+            StateAfterReset::Idle => UdmaState::Idle,
+        }
+    }
+}
+
+/// Which AXI errors abort an engine, as far as they are not masked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AxiAbort {
+    /// All of them.
+    Always,
+    /// Those that the engine's AXI error detection tables name.
+    DetectionTables,
 }
 
 /// `[compute]`: the stream processor of compute packets.
@@ -376,8 +408,6 @@ impl Config {
         )?;
         for (key, cycles) in [
             ("engine.packet_cycles", engine.packet_cycles),
-            ("engine.tx_descriptor_cycles", engine.tx_descriptor_cycles),
-            ("engine.rx_descriptor_cycles", engine.rx_descriptor_cycles),
             (
                 "engine.completion_coalesce_cycles",
                 engine.completion_coalesce_cycles,
@@ -385,6 +415,12 @@ impl Config {
         ] {
             check(cycles <= 1_000_000, key, &cycles, "must be at most 1000000")?;
         }
+        check(
+            engine.header_credit <= MAX_LATENCY,
+            "engine.header_credit",
+            &engine.header_credit,
+            "must be at most 1ms",
+        )?;
         let compute = &values.compute;
         for (key, percent) in [
             ("compute.cce_percent", compute.cce_percent),

@@ -25,6 +25,7 @@ fn capabilities() {
         fp8_control: false,
         semaphore_inc_from_sb: false,
         queue_qos: false,
+        wide_write_limit: false,
     };
     let v3 = Caps {
         strong_order_writes: true,
@@ -41,6 +42,7 @@ fn capabilities() {
         embedded_semaphore: true,
         semaphore_inc_from_sb: false,
         queue_qos: true,
+        wide_write_limit: true,
         ..v3
     };
     assert_eq!(Arch::ALL.map(|arch| arch.spec().caps), [none, v3, v4]);
@@ -85,14 +87,9 @@ fn hbm_stacks() {
         stacks.map(|s| (s.base.0, s.populated / GIB)).collect()
     };
     assert_eq!(stacks(Arch::V2), [(0, 16), (0x10_0000_0000, 16)]);
-    let v3 = [
-        (0x0, 24),
-        (0x40_0000_0000, 24),
-        (0x8000_0000_0000, 24),
-        (0x8040_0000_0000, 24),
-    ];
-    assert_eq!(stacks(Arch::V3), v3);
-    assert_eq!(stacks(Arch::V4), v3);
+    let bases = [0x0, 0x40_0000_0000, 0x8000_0000_0000, 0x8040_0000_0000];
+    assert_eq!(stacks(Arch::V3), bases.map(|base| (base, 24)));
+    assert_eq!(stacks(Arch::V4), bases.map(|base| (base, 36)));
     for stack in Arch::ALL.map(map).iter().flat_map(|map| map.hbm) {
         assert_eq!(stack.window, 64 * GIB);
     }
@@ -257,7 +254,7 @@ fn engine_windows() {
     ];
     for (arch, table, window) in [
         (Arch::V2, &v2[..], 0x4_0000),
-        (Arch::V3, &v3, 0x4_0000),
+        (Arch::V3, &v3, 0x4_2000),
         (Arch::V4, &v3, 0x4_2000),
     ] {
         assert_eq!(map(arch).engine_window, window);

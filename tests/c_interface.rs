@@ -243,6 +243,70 @@ fn another_thread_may_not_use_a_device() {
     assert_eq!(udma_sim_destroy(device), Status::Ok);
 }
 
+/// Registers that nothing models hold their values and are listed; semaphores can be reached as registers.
+#[test]
+fn registers_that_nothing_models_are_listed() {
+    const MISC_RAM: u64 = 0xfff_f0fa_0000;
+    const SEMAPHORE: u64 = 0xfff_c000_0000 + 0x270_0000;
+    let device = create("sunda");
+    let mut found = UdmaSimRegister {
+        at: 0,
+        reads: 0,
+        writes: 0,
+        value: 0,
+        name: [0; 52],
+    };
+    let mut value = 0;
+    // SAFETY: places of this function's.
+    unsafe {
+        let none = udma_sim_unmodelled_register(device, 0, &mut found);
+        assert_eq!(none, Status::None);
+        assert_eq!(udma_sim_write_reg(device, MISC_RAM + 0x1ec, 7), Status::Ok);
+        assert_eq!(
+            udma_sim_write_reg(device, SUNDA_ENGINE + 0x10, 9),
+            Status::Ok
+        );
+        for (at, expected) in [(MISC_RAM + 0x1ec, 7), (SUNDA_ENGINE + 0x10, 9)] {
+            assert_eq!(udma_sim_read_reg(device, at, &mut value), Status::Ok);
+            assert_eq!(value, expected, "{at:#x}");
+        }
+        for (index, at, value, name) in [
+            (0, SUNDA_ENGINE + 0x10, 9, "e0 + 0x10"),
+            (1, MISC_RAM + 0x1ec, 7, "MISC RAM 0 + 0x1ec"),
+        ] {
+            let there = udma_sim_unmodelled_register(device, index, &mut found);
+            assert_eq!(there, Status::Ok);
+            assert_eq!(
+                (found.at, found.value, found.reads, found.writes),
+                (at, value, 1, 1)
+            );
+            assert_eq!(CStr::from_ptr(found.name.as_ptr()).to_str(), Ok(name));
+        }
+        let beyond = udma_sim_unmodelled_register(device, 2, &mut found);
+        assert_eq!(beyond, Status::None);
+        // Set to 5, then 3 more.
+        assert_eq!(
+            udma_sim_write_reg(device, SEMAPHORE + 0x1400 + 8, 5),
+            Status::Ok
+        );
+        assert_eq!(
+            udma_sim_write_reg(device, SEMAPHORE + 0x1800 + 8, 3),
+            Status::Ok
+        );
+        assert_eq!(
+            udma_sim_read_reg(device, SEMAPHORE + 0x1000 + 8, &mut value),
+            Status::Ok
+        );
+        assert_eq!(value, 8);
+        // The window to be read cannot be written.
+        assert_eq!(
+            udma_sim_write_reg(device, SEMAPHORE + 0x1000 + 8, 5),
+            Status::Refused
+        );
+    }
+    assert_eq!(udma_sim_destroy(device), Status::Ok);
+}
+
 #[test]
 fn accesses_that_make_no_sense_are_refused() {
     let device = create("sunda");
@@ -330,13 +394,13 @@ fn time_runs_out_in_the_end() {
         assert_eq!(udma_sim_now_ns(device, &mut now), Status::Ok);
         assert_eq!(now, u64::MAX / 1_000_000);
         assert_eq!(
-            udma_sim_write_reg(device, SUNDA_ENGINE + 0x204, 1),
+            udma_sim_write_reg(device, SUNDA_ENGINE + 0x20c, 1),
             Status::Ok
         );
         assert_eq!(udma_sim_run_until_idle(device, 1_000), Status::TimedOut);
         let mut state = 1;
         assert_eq!(
-            udma_sim_read_reg(device, SUNDA_ENGINE + 0x200, &mut state),
+            udma_sim_read_reg(device, SUNDA_ENGINE + 0x20c, &mut state),
             Status::Ok
         );
         assert_eq!(state, 0, "the write never arrives");

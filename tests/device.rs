@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{MS, Program, Rig, pattern};
+use common::{MS, Program, Rig, config, pattern};
 use udma_sim::arch::regs::{
     self, CfgLen, ChangeState, DescPrefCfg3, Direction, OutstandingM2s, QueueSwCtrl, StreamCfg,
     UdmaState, UdmaStateReg, general, global, iofic, queue,
@@ -39,9 +39,8 @@ fn every_offset_can_be_read_and_written() {
             rig.reg(0, offset, 0xffff_ffff);
         }
         rig.idle();
-        // Past the last queue's bank nothing answers.
-        assert_eq!(rig.read_reg(0, 0x1_1000), 0);
-        // The driver's writes to registers that nothing models read back.
+        // What nothing models reads back, past the last queue's bank too.
+        assert_eq!(rig.read_reg(0, 0x1_1000), 0xffff_ffff);
         rig.reg(0, regs::GEN + general::AXI_CFG_1, 100_000_000);
         assert_eq!(rig.read_reg(0, regs::GEN + general::AXI_CFG_1), 100_000_000);
         // Base registers keep what was written, the ring uses the address bits.
@@ -169,6 +168,7 @@ fn command_both(rig: &mut Rig, change: ChangeState) {
 fn an_aborted_engine_recovers() {
     for arch in Arch::ALL {
         let mut rig = Rig::new(arch);
+        rig.detect_axi_errors(0);
         rig.poke(SRC, &pattern(3 * 4096, 1));
         let good = copies(arch, 3, 4096);
         let mut bad = good.clone();
@@ -444,5 +444,233 @@ fn a_length_of_zero_needs_encode_64k() {
         rig.wait(Condition::Until(rig.system.now() + MS));
         let status = rig.system.engine_status(EngineId(0)).unwrap();
         assert_eq!(status.causes, [causes, 0]);
+    }
+}
+
+/// S2M's limit of descriptor reads lies at [7:0], unlike M2S's at [15:8]: with what the driver writes it copies, and
+/// with the fields of the twin it is 0, which stops the queue and is said.
+#[test]
+fn the_limit_of_rx_descriptor_reads_has_its_own_layout() {
+    let limit = Direction::S2m.global_reg(global::S2M_OSTAND_CFG_RD);
+    for arch in Arch::ALL {
+        for value in [0x0040_0080, 0x0040_0008, 0x0040_0001] {
+            let mut rig = Rig::new(arch);
+            rig.poke(SRC, &pattern(20 * 64, 1));
+            rig.reg(0, limit, value);
+            rig.start(0, 0, &copies(arch, 20, 64));
+            rig.idle();
+            assert_eq!(
+                rig.peek(DST, 20 * 64),
+                pattern(20 * 64, 1),
+                "{arch} {value:#x}"
+            );
+        }
+        let mut rig = Rig::new(arch);
+        rig.reg(0, limit, 0x8000);
+        rig.start(0, 0, &copies(arch, 1, 64));
+        let WaitOutcome::Stuck(waiters) = rig.wait(Condition::Idle) else {
+            panic!("{arch}: not stuck");
+        };
+        let said = waiters[0].to_string();
+        let expected = "e0 queue 0 is stopped by s2m.ostand_cfg_rd.desc_rd, which is 0, rx slot 0, since cycle ";
+        assert!(said.starts_with(expected), "{said}");
+    }
+}
+
+/// Every limit of 0 that stops a queue for good is named, with the register's own name.
+#[test]
+fn a_limit_of_zero_is_named() {
+    use Direction::{M2s, S2m};
+    let wide = |arch| arch == Arch::V4;
+    for arch in Arch::ALL {
+        for (register, value, name) in [
+            (
+                M2s.global_reg(global::M2S_OSTAND_CFG),
+                0x0080,
+                "m2s.ostand_cfg.desc_rd",
+            ),
+            (
+                M2s.global_reg(global::M2S_OSTAND_CFG),
+                0x8000,
+                "m2s.ostand_cfg.data_rd",
+            ),
+            (
+                M2s.global_reg(global::M2S_DATA_CFG),
+                0x400,
+                "m2s.data_cfg.max_pkt_limit",
+            ),
+            (
+                S2m.global_reg(global::S2M_OSTAND_CFG_RD),
+                0,
+                "s2m.ostand_cfg_rd.desc_rd",
+            ),
+            (
+                M2s.queue_reg(0, queue::DESC_PREF_CFG),
+                0,
+                "desc_pref_cfg.fifo_depth of its tx ring",
+            ),
+            match wide(arch) {
+                true => (
+                    S2m.global_reg(global::S2M_OSTAND_CFG_WR_2),
+                    0,
+                    "s2m.ostand_cfg_wr_2.data_wr",
+                ),
+                false => (
+                    S2m.global_reg(global::S2M_OSTAND_CFG_WR),
+                    0,
+                    "s2m.ostand_cfg_wr.data_wr",
+                ),
+            },
+        ] {
+            let mut rig = Rig::new(arch);
+            rig.reg(0, register, value);
+            rig.start(0, 0, &copies(arch, 1, 64));
+            let WaitOutcome::Stuck(waiters) = rig.wait(Condition::Idle) else {
+                panic!("{arch} {name}: not stuck");
+            };
+            let said = waiters[0].to_string();
+            assert!(
+                said.contains(&format!("is stopped by {name}, which is 0")),
+                "{arch}: {said}"
+            );
+        }
+    }
+}
+
+/// On V4 the eight bits of `ostand_cfg_wr` limit nothing, the ten of `ostand_cfg_wr_2` do; before, it is the other way
+/// round.
+#[test]
+fn the_limit_of_writes_is_the_wide_one_on_v4() {
+    let [narrow, wide] = [global::S2M_OSTAND_CFG_WR, global::S2M_OSTAND_CFG_WR_2]
+        .map(|offset| Direction::S2m.global_reg(offset));
+    for arch in Arch::ALL {
+        let cycles = |writes: &[(u64, u32)]| {
+            let mut rig = Rig::new(arch);
+            for (register, value) in writes {
+                rig.reg(0, *register, *value);
+            }
+            rig.start(0, 0, &copies(arch, 4, 16384));
+            rig.idle();
+            rig.system.cycles().0
+        };
+        let (free, narrowed, widened) = (cycles(&[]), cycles(&[(narrow, 1)]), cycles(&[(wide, 1)]));
+        let slower = |cycles: u64| cycles > 2 * free;
+        let expected = if arch == Arch::V4 {
+            [false, true]
+        } else {
+            [true, false]
+        };
+        assert_eq!([slower(narrowed), slower(widened)], expected, "{arch}");
+    }
+}
+
+/// Bit 5 of a group's control: the group is pending, and no message is sent; when the bit is cleared it is.
+#[test]
+fn a_group_sends_no_message_while_its_messages_are_masked() {
+    for arch in Arch::ALL {
+        let mut rig = Rig::new(arch);
+        let group = |n: u64, offset| regs::GEN + n * iofic::GROUP_BYTES + offset;
+        rig.reg(0, group(3, iofic::CONTROL), 1 << 5 | 1 << 3);
+        rig.reg(0, group(3, iofic::MASK), 0);
+        rig.reg(0, group(3, iofic::CAUSE_SET), 1);
+        rig.idle();
+        assert_eq!(rig.system.take_interrupt(), None, "{arch}");
+        assert_eq!(rig.read_reg(0, group(3, iofic::STATUS)), 1);
+        rig.reg(0, group(3, iofic::CONTROL), 1 << 3);
+        rig.idle();
+        assert_eq!(
+            rig.system.take_interrupt().map(|interrupt| interrupt.group),
+            Some(3)
+        );
+    }
+}
+
+/// The third secondary group is one like the other two; main group D sums it up in bit 10.
+#[test]
+fn the_third_secondary_group_is_summed_up_in_group_d() {
+    for arch in Arch::ALL {
+        let mut rig = Rig::new(arch);
+        let third = regs::GEN + general::IOFIC_SECONDARY + 2 * iofic::GROUP_BYTES;
+        let misc = regs::GEN + 3 * iofic::GROUP_BYTES;
+        rig.reg(0, third + iofic::CAUSE_SET, 1 << 7);
+        assert_eq!(rig.read_reg(0, misc + iofic::CAUSE), 0, "{arch}: masked");
+        rig.reg(0, third + iofic::MASK_CLEAR, !(1 << 7));
+        assert_eq!(rig.read_reg(0, third + iofic::STATUS), 1 << 7);
+        assert_eq!(rig.read_reg(0, misc + iofic::CAUSE), 1 << 10);
+        rig.reg(0, third + iofic::CAUSE, 0);
+        assert_eq!(rig.read_reg(0, misc + iofic::CAUSE), 0);
+    }
+}
+
+/// Without a completion ring the head counts completed descriptors of either half, unless the spare register says no.
+#[test]
+fn the_completion_head_counts_without_a_ring() {
+    for arch in Arch::ALL {
+        for silent in [false, true] {
+            let mut rig = Rig::new(arch);
+            rig.reg(0, regs::GEN + general::SPARE, u32::from(silent));
+            rig.start(0, 0, &copies(arch, 11, 64));
+            rig.idle();
+            for direction in Direction::ALL {
+                let head = rig.read_reg(0, direction.queue_reg(0, queue::CRHP));
+                let counted = if silent { 0 } else { 11 };
+                assert_eq!(head & 0xff_ffff, counted, "{arch} {direction:?}");
+            }
+        }
+    }
+}
+
+/// On V2 an AXI error aborts only if the detection table of its master names it; elsewhere always.
+#[test]
+fn axi_errors_abort_on_v2_only_if_the_tables_say_so() {
+    // Data reads of M2S are master 1, error responses index 1.
+    let table = regs::GEN + general::AXI_ERROR_1 + general::AXI_MASTER_TABLE_BYTES + 4;
+    let other = regs::GEN + general::AXI_ERROR_1 + 4;
+    for arch in Arch::ALL {
+        for (register, detected) in [(None, false), (Some(other), false), (Some(table), true)] {
+            let mut rig = Rig::new(arch);
+            if let Some(register) = register {
+                rig.reg(0, register, 0xf);
+            }
+            let mut program = copies(arch, 1, 64);
+            program.tx[0].words[3] = 0xffff_0000;
+            rig.start(0, 0, &program);
+            rig.wait(Condition::Until(rig.system.now() + MS));
+            let status = rig.system.engine_status(EngineId(0)).unwrap();
+            assert_eq!(status.causes[0], 1 << 8, "{arch}: the bit is set anyhow");
+            let aborted = status.states == [UdmaState::Abort; 2];
+            assert_eq!(
+                aborted,
+                detected || arch != Arch::V2,
+                "{arch} {register:x?}"
+            );
+            assert_eq!(status.errors[0].fatal, aborted);
+        }
+    }
+}
+
+/// An engine comes out of reset running, or idle if the config says so: then it waits for `change_state`.
+#[test]
+fn the_state_after_reset_is_the_configs() {
+    for arch in Arch::ALL {
+        for (config_says, runs) in [("normal", true), ("idle", false)] {
+            let key = (
+                "state_after_reset = \"normal\"",
+                &*format!("state_after_reset = \"{config_says}\""),
+            );
+            let mut rig = Rig::with(config(arch, &[key]), 0);
+            let expected = if runs {
+                UdmaState::Normal
+            } else {
+                UdmaState::Idle
+            };
+            for direction in Direction::ALL {
+                assert_eq!(
+                    state(&mut rig, direction),
+                    [expected; 2],
+                    "{arch} {config_says}"
+                );
+            }
+        }
     }
 }

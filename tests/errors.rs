@@ -412,6 +412,7 @@ fn provoke(case: &Case, arch: Arch, mask: Mask) -> Scene {
         scene.program.copy(arch, SRC, to, 4096, BarrierMode::None);
     }
     let rig = &mut scene.rig;
+    rig.detect_axi_errors(0);
     rig.poke(SRC, &pattern(65536, 5));
     // The way of the interrupt: the bit, then the half's bit in group D, then D's in A.
     let half = case.bit.direction();

@@ -234,43 +234,32 @@ fn a_batch_is_rx_then_tx_with_the_barrier_on_the_last_data_descriptor() {
 }
 
 #[test]
-fn a_batch_holds_at_most_2031_data_descriptors() {
-    let mut bus = Reference::new(Arch::V3, 4096, 1_000_000);
+fn a_batch_holds_at_most_2032_data_descriptors() {
+    let mut bus = Reference::new(Arch::V3, 8192, 1_000_000);
     let mut driver = driver(&mut bus);
-    assert_eq!(driver.max_batch(), 2031);
-    driver
-        .memset(
-            &mut bus,
-            (Addr(DATA), 1),
-            Addr(DATA + 0x1000),
-            2031,
-            PollMode::Synchronous,
-        )
-        .unwrap();
-    driver
-        .memset(
-            &mut bus,
-            (Addr(DATA), 1),
-            Addr(DATA + 0x1000),
-            2032,
-            PollMode::Synchronous,
-        )
-        .unwrap();
+    assert_eq!(driver.max_batch(), 2032);
+    for size in [2032, 2033] {
+        let pattern = (Addr(DATA), 1);
+        let to = Addr(DATA + 0x1000);
+        (driver.memset(&mut bus, pattern, to, size, PollMode::Synchronous)).unwrap();
+    }
     assert_eq!(
         bus.doorbells,
         [
-            (false, 2032),
-            (true, 2032),
-            (false, 2032),
-            (true, 2032),
+            (false, 2033),
+            (true, 2033),
+            (false, 2033),
+            (true, 2033),
             (false, 2),
             (true, 2)
         ]
     );
-    // A longer ring allows no longer batch.
-    bus.ring_size = 8192;
-    let driver = DmaDriver::init(&mut bus, Arch::V3, EngineId(0), 0, memory(8192)).unwrap();
-    assert_eq!(driver.max_batch(), 2031);
+    // A longer ring allows no longer batch, a shorter one half of it.
+    for (ring, most) in [(16384, 2032), (4096, 2031)] {
+        bus.ring_size = u64::from(ring);
+        let driver = DmaDriver::init(&mut bus, Arch::V3, EngineId(0), 0, memory(ring)).unwrap();
+        assert_eq!(driver.max_batch(), most);
+    }
 }
 
 #[test]

@@ -375,7 +375,7 @@ mod packet_builders {
             .unwrap_err();
         assert_eq!(
             refused.to_string(),
-            "Failed to build packet for vring set_3: the sources have 8 bytes, the destinations 9"
+            "Failed to build packet for vring set_3: the packet writes 8 bytes, the destinations have 9"
         );
     }
 
@@ -416,7 +416,7 @@ mod packet_builders {
         assert!(matches!(
             refused,
             Err(VringError::Cce {
-                source: CceError::ScaleDtype(DType::Fp16),
+                source: CceError::Rule(CceRule::ScaleDtype(Some(DType::Fp16))),
                 ..
             })
         ));

@@ -144,7 +144,7 @@ fn registers_that_do_not_exist_are_refused_at_once() {
     let mut device = live(system(Arch::V2));
     for (at, reason) in [
         (0x1038, BusReason::NoRegister),
-        (0xfff_f040_0000, BusReason::NoRegister),
+        (0xfff_f0fb_0000, BusReason::NoRegister),
         (0xfff_f000_1039, BusReason::Misaligned),
     ] {
         assert_eq!(
@@ -248,10 +248,9 @@ fn a_wait_that_times_out_says_who_waits_for_what() {
     let error = device
         .wait(&idle(&queue), Duration::from_millis(50))
         .unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "waited 50ms for e0 queue 0 to be idle: e0 queue 0 waits for Rx descriptors"
-    );
+    let said = error.to_string();
+    let waited = "waited 50ms for e0 queue 0 to be idle: e0 queue 0 waits for Rx descriptors, tx slot 0, since cycle ";
+    assert!(said.starts_with(waited), "{said}");
     assert!(matches!(error, LiveError::TimedOut { waiters, .. } if waiters.len() == 1));
     queue.doorbell(&mut device, Direction::S2m, 1).unwrap();
     device.wait(&idle(&queue), LONG).unwrap();
@@ -283,8 +282,8 @@ fn the_watchdog_barks_once_when_nothing_gets_on() {
         "{text}"
     );
     assert!(
-        text.ends_with(
-            "\n  host driver waits for e0 queue 3 to be idle\n  e0 queue 3 waits for Rx descriptors"
+        text.contains(
+            "\n  host driver waits for e0 queue 3 to be idle\n  e0 queue 3 waits for Rx descriptors, tx slot 0, "
         ),
         "{text}"
     );

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::Rig;
+use common::{Rig, config};
 use std::collections::BTreeMap;
 use udma_sim::arch::regs::table::{Access, Place};
 use udma_sim::arch::{Arch, EngineId};
@@ -65,7 +65,9 @@ const GLOBAL: &[Line] = &[
     at(0x300, RW, 0),
     at(0x308, RW, 0),
     run(0x500, 0x51c, RO),
-    run(0x600, 0x614, RW),
+    at(0x600, RW, 0),
+    at(0x604, RW, 4),
+    run(0x608, 0x614, RW),
 ];
 
 const GLOBAL_M2S: &[Line] = &[
@@ -76,6 +78,7 @@ const GLOBAL_M2S: &[Line] = &[
     at(0x304, RW, 0x0001_0080),
     (0x304, 0x304, RW, 0x0001_0041, Arch::V3),
     at(0x310, RW, 0x0100_0400),
+    (0x310, 0x310, RW, 0x0100_08f8, Arch::V3),
     at(0x340, RW, 0x0007_0200),
     at(0x344, RW, 0),
     at(0x380, RW, 0),
@@ -88,9 +91,10 @@ const GLOBAL_M2S: &[Line] = &[
 ];
 
 const GLOBAL_S2M: &[Line] = &[
-    at(0x124, RW, 0x8000),
+    at(0x124, RW, 0x0040_0080),
     at(0x128, RW, 0x80),
     at(0x12c, RW, 0),
+    (0x12c, 0x12c, RW, 256, Arch::V4),
     at(0x250, RW, 0),
     at(0x254, RW, 0xffff),
     at(0x304, RW, 0x0001_0000),
@@ -113,8 +117,11 @@ const GROUP: &[Line] = &[
 /// GEN beside its groups, GEN_EX, and behind the unit the notification queue.
 const REST: &[Line] = &[
     run(0x3_a300, 0x3_a3fc, RW),
-    run(0x3_a900, 0x3_b2fc, RW),
-    run(0x3_b460, 0x3_b47c, RW),
+    run(0x3_a900, 0x3_b3fc, RW),
+    run(0x3_b460, 0x3_b464, RW),
+    at(0x3_b468, RW, u32::MAX),
+    at(0x3_b46c, RW, u32::MAX),
+    run(0x3_b470, 0x3_b47c, RW),
     run(0x3_c400, 0x3_c7fc, RW),
     (0x4_1100, 0x4_110c, RW, 0, Arch::V4),
 ];
@@ -146,6 +153,7 @@ fn listing(arch: Arch) -> BTreeMap<u64, (Access, u32)> {
     }
     put(0x3_a000, GROUP);
     put(0x3_a040, GROUP);
+    put(0x3_a080, GROUP);
     put(0, REST);
     words
 }
@@ -163,13 +171,16 @@ fn the_table_is_the_listing() {
     }
 }
 
-/// A fresh engine shows the reset values; commands, and what does not exist, read 0 before and after a
-/// write.
+/// A fresh engine shows the reset values; what is not listed reads 0 and then holds what is written.
 #[test]
 fn a_fresh_engine_shows_the_listing() {
     for arch in Arch::ALL {
         let listing = listing(arch);
-        let mut rig = Rig::new(arch);
+        let idle = (
+            "state_after_reset = \"normal\"",
+            "state_after_reset = \"idle\"",
+        );
+        let mut rig = Rig::with(config(arch, &[idle]), 0);
         let base = arch.spec().map.engine_base(EngineId(3)).unwrap().0;
         for offset in (0..arch.spec().map.engine_window).step_by(4) {
             let at = Addr(base + offset);
@@ -178,7 +189,7 @@ fn a_fresh_engine_shows_the_listing() {
             assert_eq!(shown, listed, "{arch} {offset:#x}");
             if !listing.contains_key(&offset) {
                 rig.system.write_reg(at, u32::MAX).unwrap();
-                assert_eq!(rig.system.read_reg(at), Ok(0), "{arch} {offset:#x}");
+                assert_eq!(rig.system.read_reg(at), Ok(u32::MAX), "{arch} {offset:#x}");
             }
         }
     }

@@ -75,6 +75,22 @@ pub struct EngineGroup {
     pub count: u32,
 }
 
+/// Blocks of registers that the public driver touches and the model knows nothing about but their place: they
+/// hold what is written (A: the place; C: that they do nothing, and a length that the driver does not give).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InertBlocks {
+    /// What they are.
+    pub name: &'static str,
+    /// The first block.
+    pub base: Addr,
+    /// Bytes from one block to the next.
+    pub stride: u64,
+    /// Blocks.
+    pub count: u32,
+    /// Bytes of a block.
+    pub bytes: u64,
+}
+
 /// Where things are in one generation's address space.
 #[derive(Debug)]
 pub struct AddressMap {
@@ -98,6 +114,8 @@ pub struct AddressMap {
     pub host_engines: &'static [Addr],
     /// Bytes of an engine's register window: the unit, and what lies behind it.
     pub engine_window: u64,
+    /// Registers that are not modelled, outside the engines' windows.
+    pub inert: &'static [InertBlocks],
     /// Host memory as the device sees it over PCIe.
     pub host: Addr,
 }
@@ -159,6 +177,21 @@ impl AddressMap {
             let within = at.offset_from(*base)?;
             (within < self.engine_window).then_some((EngineId(n), within))
         })
+    }
+
+    /// Whether an address lies in an engine's window, an event/semaphore block or a block of registers that nothing
+    /// models.
+    pub fn has_register(&self, at: Addr) -> bool {
+        let inert = self.inert.iter().any(|blocks| {
+            let offset = at.offset_from(blocks.base);
+            offset.is_some_and(|offset| {
+                offset / blocks.stride < blocks.count.into()
+                    && offset % blocks.stride < blocks.bytes
+            })
+        });
+        let in_block = |base: Addr| at.offset_from(base).is_some_and(|o| o < EventBlock::BYTES);
+        let cells = (0..self.event_block_count()).filter_map(|n| self.event_block(n));
+        inert || self.engine_at(at).is_some() || cells.into_iter().any(in_block)
     }
 
     /// The host engine of pair `pair` for one direction; `None` if the device has no such pair.
@@ -236,6 +269,16 @@ const fn hbm(base: u64, populated_gib: u64, window_gib: u64) -> HbmStack {
     }
 }
 
+const fn inert(name: &'static str, base: u64, stride: u64, count: u32, bytes: u64) -> InertBlocks {
+    InertBlocks {
+        name,
+        base: Addr(base),
+        stride,
+        count,
+        bytes,
+    }
+}
+
 const fn group(base: u64, stride: u64, count: u32) -> EngineGroup {
     EngineGroup {
         base: Addr(base),
@@ -269,8 +312,25 @@ pub(super) const SUNDA: AddressMap = AddressMap {
     ],
     host_engines: &[Addr(0xfff_f060_0000), Addr(0xfff_f0d0_0000)],
     engine_window: UDMA_UNIT_BYTES,
+    inert: &[
+        inert(SDMA, 0xfff_f040_0000, 0x7000, 16, 0x7000),
+        inert(SDMA, 0xfff_f0b0_0000, 0x7000, 16, 0x7000),
+        inert(SDMA, 0xfff_f064_0000, 0x7000, 1, 0x7000),
+        inert(SDMA, 0xfff_f0d4_0000, 0x7000, 1, 0x7000),
+        inert(CORE_NOTIFICATIONS, 0xfff_f053_5000, 0x70_0000, 2, 0x1000),
+        inert(PE_COUNTERS, 0xfff_f05b_1000, 0x70_0000, 2, 0x1000),
+        inert(TOP_SP_NOTIFICATIONS, 0xfff_f0e0_4000, 0x4_0000, 6, 0x1000),
+        inert(MISC_RAM, 0xfff_f0fa_0000, 0x4000, 1, 0x4000),
+    ],
     host: Addr(0x1000_0000_0000),
 };
+
+const SDMA: &str = "SDMA block";
+const FIS: &str = "user FIS interrupts";
+const CORE_NOTIFICATIONS: &str = "NeuronCore notifications";
+const TOP_SP_NOTIFICATIONS: &str = "TOP_SP notifications";
+const PE_COUNTERS: &str = "PE counters";
+const MISC_RAM: &str = "MISC RAM";
 
 /// Added to an address of the first die to reach its twin on the second (V3, V4).
 const SECOND_DIE: u64 = 0x8000_0000_0000;
@@ -322,14 +382,41 @@ pub(super) const CAYMAN: AddressMap = AddressMap {
         Addr(SECOND_DIE + 0x80_0680_0000),
         Addr(SECOND_DIE + 0x80_0690_0000),
     ],
-    engine_window: UDMA_UNIT_BYTES,
+    engine_window: regs::NOTIFIC + regs::NOTIFIC_BYTES,
+    inert: &{
+        const DIE: [InertBlocks; 8] = [
+            inert(FIS, 0x10_0c00_0000, 0x2_0000, 32, 0x2_0000),
+            inert(FIS, 0x50_0c40_0000, 0x2_0000, 32, 0x2_0000),
+            inert(CORE_NOTIFICATIONS, 0x80_0600_1000, 0x18_0000, 2, 0x1000),
+            inert(CORE_NOTIFICATIONS, 0x80_0640_1000, 0x18_0000, 2, 0x1000),
+            inert(PE_COUNTERS, 0x80_0614_1000, 0x18_0000, 2, 0x1000),
+            inert(PE_COUNTERS, 0x80_0654_1000, 0x18_0000, 2, 0x1000),
+            inert(TOP_SP_NOTIFICATIONS, 0x80_06a0_0000, 0x4_0000, 10, 0x1000),
+            inert(MISC_RAM, 0x80_06c8_4000, 0x4000, 1, 0x4000),
+        ];
+        let mut blocks = [DIE[0]; 2 * DIE.len()];
+        let mut n = 0;
+        while n < DIE.len() {
+            blocks[n] = DIE[n];
+            blocks[n + DIE.len()] = InertBlocks {
+                base: Addr(SECOND_DIE + DIE[n].base.0),
+                ..DIE[n]
+            };
+            n += 1;
+        }
+        blocks
+    },
     host: Addr(0x4000_0000_0000),
 };
 
-/// Like Cayman but for the event-set constant and the engines' notification blocks (C where the sources
-/// say nothing).
+/// Like Cayman but for the HBM stacks' size (A: the public driver, as the rest) and the event-set constant (B).
 pub(super) const MARIANA: AddressMap = AddressMap {
+    hbm: &[
+        hbm(0x0, 36, 64),
+        hbm(0x40_0000_0000, 36, 64),
+        hbm(SECOND_DIE, 36, 64),
+        hbm(SECOND_DIE + 0x40_0000_0000, 36, 64),
+    ],
     event_set: Addr(0x94_0000_0000),
-    engine_window: regs::NOTIFIC + regs::NOTIFIC_BYTES,
     ..CAYMAN
 };

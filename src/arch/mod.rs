@@ -9,7 +9,8 @@ pub mod regs;
 mod spec;
 
 pub use map::{
-    AddressMap, EngineId, EventBlock, HbmStack, HostEngine, StateBuffer, UDMA_UNIT_BYTES,
+    AddressMap, EngineId, EventBlock, HbmStack, HostEngine, InertBlocks, StateBuffer,
+    UDMA_UNIT_BYTES,
 };
 pub use spec::{ArchSpec, Caps, Limits};
 

@@ -41,6 +41,8 @@ pub struct Caps {
     pub semaphore_inc_from_sb: bool,
     /// Strict-priority QoS between queues.
     pub queue_qos: bool,
+    /// The ten bits of `ostand_cfg_wr_2` limit data writes, not the eight of `ostand_cfg_wr`.
+    pub wide_write_limit: bool,
 }
 
 /// Where a generation's limits lie. Counts unless a unit is given.
@@ -83,6 +85,7 @@ pub(super) static SUNDA: ArchSpec = ArchSpec {
         fp8_control: false,
         semaphore_inc_from_sb: false,
         queue_qos: false,
+        wide_write_limit: false,
     },
     limits: Limits {
         tx_descs_per_packet: 128,
@@ -110,6 +113,7 @@ pub(super) static CAYMAN: ArchSpec = ArchSpec {
         fp8_control: false,
         semaphore_inc_from_sb: true,
         queue_qos: false,
+        wide_write_limit: false,
     },
     limits: Limits {
         tx_descs_per_packet: 65,
@@ -133,6 +137,7 @@ pub(super) static MARIANA: ArchSpec = ArchSpec {
         // The source asserts arch == CAYMAN, not arch >= CAYMAN.
         semaphore_inc_from_sb: false,
         queue_qos: true,
+        wide_write_limit: true,
         ..CAYMAN.caps
     },
     limits: CAYMAN.limits,

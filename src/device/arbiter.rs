@@ -75,6 +75,11 @@ impl Arbiter {
         self.deficits[q] = self.deficits[q].min(0);
     }
 
+    /// A queue starts anew.
+    pub fn forget(&mut self, q: usize) {
+        self.deficits[q] = 0;
+    }
+
     /// Sets every credit.
     pub fn set_deficits(&mut self, credit: i64) {
         self.deficits = [credit; QUEUES];

@@ -23,11 +23,18 @@ pub(super) struct Burst {
     pub times: Times,
     /// Cycle of its issue; never once it has been reported as timed out.
     pub issued_at: u64,
+    /// It has reached its target and will never be answered: an injected fault.
+    pub lost: bool,
     /// When the engine has the data or the acknowledge; never, as long as that is not known.
     pub answered: Instant,
 }
 
 impl Burst {
+    /// Whether it has reached its target.
+    pub fn has_landed(&self) -> bool {
+        self.lost || self.answered < Instant::NEVER
+    }
+
     /// What an observer is told of it.
     pub fn access(&self) -> Access {
         Access {

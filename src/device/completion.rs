@@ -10,7 +10,7 @@ use super::write::WriteData;
 use crate::arch::regs::{Direction, M2sError, S2mError};
 use crate::desc::Descriptor;
 use crate::sim::Instant;
-use crate::units::{Addr, Cycles};
+use crate::units::Cycles;
 
 impl Packet {
     /// When the packet is complete; never, as long as not all its writes are visible.
@@ -30,6 +30,9 @@ impl Engine {
         for q in self.in_flight.iter() {
             self.retire_writes(q, ctx);
             self.complete_packets(q, ctx);
+        }
+        if !self.lost.is_empty() {
+            self.notice_lost(ctx);
         }
     }
 
@@ -54,7 +57,7 @@ impl Engine {
             queue.lane.free(from_lane);
             queue.writes.pop_front();
             self.writer.outstanding -= 1;
-            self.free_fifo(from_fifo);
+            self.free_fifo(from_fifo.into());
         }
     }
 
@@ -76,11 +79,8 @@ impl Engine {
     fn complete(&mut self, q: usize, packet: Packet, ctx: &mut Ctx) {
         let queue = &mut self.queues[q];
         self.in_flight.set(q, !queue.packets.is_empty());
-        let [tx_epoch, rx_epoch] = packet.epochs;
-        // The Rx ring was reset under the packet: its completion matches no descriptor.
-        let lost = packet.rx_descs > 0 && queue.rings[1].epoch != rx_epoch;
-        queue.rings[Direction::M2s as usize].complete(packet.tx_descs, tx_epoch);
-        queue.rings[Direction::S2m as usize].complete(packet.rx_descs, rx_epoch);
+        queue.rings[Direction::M2s as usize].complete(packet.tx_descs);
+        queue.rings[Direction::S2m as usize].complete(packet.rx_descs);
         queue.suspended &= !packet.dmb;
         queue.packet_count = queue.packet_count.wrapping_add(1);
         self.counters.packets += 1;
@@ -103,10 +103,6 @@ impl Engine {
         ctx.out.progress = true;
         self.armed
             .set(q, queue.rings[Direction::M2s as usize].outstanding() > 0);
-        if lost {
-            let bit = ErrorBit::M2s(M2sError::CompPktMismatch);
-            self.raise(bit, q as u8, 0, Addr(0), Descriptor::default());
-        }
         for direction in Direction::ALL {
             self.announce(direction, q, &packet, ctx);
         }
@@ -121,11 +117,13 @@ impl Engine {
     /// completion ring, then the interrupt if the packet asked for one.
     fn announce(&mut self, direction: Direction, q: usize, packet: &Packet, ctx: &mut Ctx) {
         let interrupt = packet.interrupt[direction as usize];
-        let count = match direction {
-            Direction::M2s => packet.tx_descs as usize,
-            Direction::S2m => packet.rx_written.len(),
+        let (descs, count) = match direction {
+            Direction::M2s => (packet.tx_descs, packet.tx_descs as usize),
+            Direction::S2m => (packet.rx_descs, packet.rx_written.len()),
         };
-        if !self.queues[q].completions[direction as usize].is_on() || count == 0 {
+        let ring = &mut self.queues[q].completions[direction as usize];
+        if !ring.is_on() || count == 0 {
+            ring.count(descs.into());
             if interrupt {
                 self.interrupts.set_completion(direction, q);
             }
@@ -289,9 +287,8 @@ impl Engine {
             return;
         }
         fetch.issued_at = u64::MAX;
-        let first = fetch.first;
+        let (first, at) = (fetch.first, fetch.at);
         let slot = ring.slot(first);
-        let at = ring.slot_address(slot);
         let bit = match direction {
             Direction::M2s => ErrorBit::M2s(M2sError::PrefetchTimeout),
             Direction::S2m => ErrorBit::S2m(S2mError::PrefetchTimeout),

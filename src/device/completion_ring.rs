@@ -61,6 +61,8 @@ pub(super) struct CompletionRing {
     /// Whether completions are written. A base of 0 means nobody set the ring up (C): S2M resets to
     /// writing completions, and a driver that uses none may leave it so.
     pub enabled: bool,
+    /// Whether the head counts completed descriptors where there is no ring.
+    pub reports_head: bool,
     /// Whether several records may go in one write.
     pub coalesces: bool,
     /// Physical address of record 0.
@@ -188,6 +190,14 @@ impl CompletionRing {
     /// The internal head register: the next record to be issued.
     pub fn internal_head_pointer(&self) -> u32 {
         self.pointer(self.issued)
+    }
+
+    /// Counts descriptors that leave no record.
+    pub fn count(&mut self, descriptors: u64) {
+        if self.reports_head {
+            self.issued += descriptors;
+            self.visible += descriptors;
+        }
     }
 
     /// Back to record 0 of the first lap. Records that were issued still land.

@@ -1,26 +1,25 @@
 //! Register accesses: what is live is answered from the engine's state, what acts does so here.
 
 use super::activity::Activity;
-use super::burst::Begun;
-use super::compute;
+use super::busy_change::Change;
 use super::engine::{Ctx, Engine};
-use super::lane::Lane;
 use super::prefetch::Prefetcher;
 use super::queue::Queue;
-use super::queue_set::QueueSet;
 use super::reload::{DEFICIT_MASK, DOORBELL_MASK};
 use crate::arch::regs::{
-    ChangeState, Direction, QueueStatus, QueueSwCtrl, UdmaState, UdmaStateReg, global, queue,
+    ChangeState, Direction, QueueCfg, QueueStatus, QueueSwCtrl, UdmaState, UdmaStateReg, global,
+    queue,
     table::{Access, Place},
 };
-use crate::desc::PacketTracker;
+use crate::memory::InertWord;
 
 impl Engine {
-    /// Reads a register; a reserved offset reads 0.
+    /// Reads a register.
     pub fn read_register(&mut self, offset: u64) -> u32 {
         let Some((place, row)) = self.registers.locate(offset) else {
-            self.note_reserved(offset, "read");
-            return 0;
+            let (value, first) = self.registers.read_unmodelled(offset);
+            self.tell_unmodelled(offset, "read", first);
+            return value;
         };
         if row.access == Access::Command {
             return 0;
@@ -101,10 +100,16 @@ impl Engine {
         ]
     }
 
-    fn note_reserved(&mut self, offset: u64, access: &str) {
-        if self.registers.note_reserved(offset) {
-            tracing::warn!(engine = %self.id, offset = format!("{offset:#x}"), "{access} of a reserved register");
+    fn tell_unmodelled(&self, offset: u64, access: &str, first: bool) {
+        if first {
+            let offset = format!("{offset:#x}");
+            tracing::debug!(engine = %self.id, offset, "{access} of a register that is not modelled");
         }
+    }
+
+    /// The registers that are not modelled and somebody has touched, by offset.
+    pub fn unmodelled(&self) -> impl Iterator<Item = (u64, InertWord)> {
+        self.registers.unmodelled()
     }
 
     fn queue_status(&self, queue: &Queue, direction: Direction) -> u32 {
@@ -123,7 +128,8 @@ impl Engine {
     /// Writes a register.
     pub fn write_register(&mut self, offset: u64, value: u32, ctx: &mut Ctx) {
         let Some((place, row)) = self.registers.locate(offset) else {
-            self.note_reserved(offset, "write");
+            let first = self.registers.write_unmodelled(offset, value);
+            self.tell_unmodelled(offset, "write", first);
             return;
         };
         if row.access == Access::ReadOnly {
@@ -138,20 +144,25 @@ impl Engine {
                         count: value & DOORBELL_MASK,
                     });
                 }
-                let cycle = ctx.clock.cycle_at(ctx.now).0;
-                self.write_queue_register(direction, q, within, offset, value, cycle);
+                self.write_queue_register(direction, q, within, offset, value, ctx);
             }
             Place::Global(
                 Direction::M2s,
                 global::M2S_RATE_LIMITER_CTRL..=global::M2S_RATE_LIMITER_CTRL_END,
             ) => {
                 let cycle = ctx.clock.cycle_at(ctx.now).0;
-                self.stream_tokens.reset(cycle);
-                self.queues
-                    .iter_mut()
-                    .for_each(|queue| queue.tokens.reset(cycle));
+                let tokens = std::iter::once(&mut self.stream_tokens)
+                    .chain(self.queues.iter_mut().map(|queue| &mut queue.tokens));
+                if offset == M2S_TOKENS {
+                    let bits = 8 * i64::from(value & TOKENS_MASK);
+                    tokens.for_each(|tokens| tokens.set(bits, cycle));
+                } else if value & ACT != 0 {
+                    tokens.for_each(|tokens| tokens.restart(cycle));
+                }
             }
-            Place::Global(Direction::M2s, global::M2S_STREAM_RATE_LIMIT_SW_CTRL) => {
+            Place::Global(Direction::M2s, global::M2S_STREAM_RATE_LIMIT_SW_CTRL)
+                if value & ACT != 0 =>
+            {
                 self.stream_tokens.reset(ctx.clock.cycle_at(ctx.now).0);
             }
             Place::Global(Direction::M2s, global::M2S_DWRR_DEFICIT) => {
@@ -159,22 +170,19 @@ impl Engine {
                 self.arbiter.set_deficits(i64::from(value & DEFICIT_MASK));
             }
             Place::Global(direction, global::CHANGE_STATE) => {
-                self.change_state(direction, ChangeState::from_bits(value));
+                self.change_state(direction, ChangeState::from_bits(value), ctx.now);
             }
-            Place::Global(direction, global::ERR_LOG_CLEAR) => {
+            Place::Global(direction, global::ERR_LOG_CLEAR) if value & ACT != 0 => {
                 self.error_logs[direction as usize] = None;
             }
             Place::Global(..) => {
                 self.registers.set(offset, value);
-                self.reload_limits();
-                for q in 0..self.queues.len() as u8 {
-                    self.reload_queue(q);
-                }
+                self.reload_all();
             }
             Place::Interrupt(group, within) => self.interrupts.write(group, within, value),
             Place::General(_) | Place::GeneralEx(_) => {
                 self.registers.set(offset, value);
-                self.reload_limits();
+                self.reload_all();
             }
             Place::Notific(within) => {
                 self.registers.set(offset, value);
@@ -193,12 +201,14 @@ impl Engine {
         within: u64,
         offset: u64,
         value: u32,
-        cycle: u64,
+        ctx: &Ctx,
     ) {
+        let cycle = ctx.clock.cycle_at(ctx.now).0;
         let ring = &mut self.queues[usize::from(q)].rings[direction as usize];
         match within {
             queue::DRTP_INC => {
                 let refused = ring.ring_doorbell(value & DOORBELL_MASK);
+                ring.rung_at = Some(ctx.now);
                 let (armed, fetchable) = (ring.outstanding() > 0, ring.to_fetch() > 0);
                 if direction == Direction::M2s {
                     self.armed.set(usize::from(q), armed);
@@ -219,92 +229,44 @@ impl Engine {
                 ring.ring_data_doorbell(value & DOORBELL_MASK);
             }
             queue::M2S_RATE_LIMIT_SW_CTRL if direction == Direction::M2s => {
-                self.queues[usize::from(q)].tokens.reset(cycle);
+                if value & ACT != 0 {
+                    self.queues[usize::from(q)].tokens.reset(cycle);
+                }
             }
             queue::M2S_DWRR_SW_CTRL if direction == Direction::M2s => {
-                self.arbiter.ran_dry(usize::from(q));
+                if value & ACT != 0 {
+                    self.arbiter.ran_dry(usize::from(q));
+                }
             }
             within if within == queue::sw_ctrl(direction) => {
-                self.reset_queue(direction, q, QueueSwCtrl::from_bits(value));
+                self.reset_queue(direction, q, QueueSwCtrl::from_bits(value), ctx.now);
             }
             _ => {
+                let before = self.registers.get(offset);
+                if let Some(change) = busy_change(within, before, value) {
+                    self.note_change(direction, q, change, ctx.now);
+                }
                 self.registers.set(offset, value);
                 self.reload_queue(q);
             }
         }
     }
+}
 
-    /// Reset strobes. Any pointer strobe takes the whole ring back to its first lap: the sources
-    /// give the bits, drivers set them together, what one alone does is modelled (C).
-    fn reset_queue(&mut self, direction: Direction, q: u8, strobes: QueueSwCtrl) {
-        let queue = &mut self.queues[usize::from(q)];
-        if strobes.rst_dmb() || strobes.rst_q() {
-            queue.suspended = false;
-        }
-        let pointers = strobes.rst_tail() || strobes.rst_head() || strobes.rst_current();
-        if !pointers && !strobes.rst_q() {
-            return;
-        }
-        let ring = &mut queue.rings[direction as usize];
-        self.prefetchers[direction as usize].held -= ring.held();
-        ring.reset();
-        self.prefetchers[direction as usize]
-            .fetchable
-            .remove(usize::from(q));
-        queue.completions[direction as usize].reset();
-        match direction {
-            Direction::M2s => {
-                queue.stream = compute::QueueState::default();
-                self.armed.remove(usize::from(q));
-                self.reader.schedulable.remove(usize::from(q));
-                queue.whole_packets = 0;
-                queue.tracker = PacketTracker::new(self.limits.packet_descriptors);
-                queue.arriving_bytes = 0;
-            }
-            Direction::S2m => queue.rx = None,
-        }
-    }
+/// Bit 0: what most commands act on (A).
+const ACT: u32 = 1;
+/// The command that sets the tokens of every rate limiter, to [23:0] (A); that it counts bytes is modelled (C).
+const M2S_TOKENS: u64 = Direction::M2s.global_reg(global::M2S_RATE_LIMITER_CTRL_END);
+const TOKENS_MASK: u32 = 0xff_ffff;
 
-    /// State commands. What each does to work in progress is modelled (C):
-    ///
-    /// * *abort* freezes both halves.
-    /// * *disable* stops M2S from starting packets and S2M from filling Rx descriptors; what is in
-    ///   flight drains. On an aborted engine it drops the work in progress of both halves: the way
-    ///   back from an abort is *disable*, resetting the queues, *normal*.
-    /// * *normal* runs the half, unless it is aborted.
-    fn change_state(&mut self, direction: Direction, command: ChangeState) {
-        let aborted = self.states.contains(&UdmaState::Abort);
-        if command.abort() {
-            self.states = [UdmaState::Abort; 2];
-        } else if command.dis() {
-            if aborted {
-                self.drop_work();
-                self.states = [UdmaState::Idle; 2];
-            }
-            self.states[direction as usize] = UdmaState::Idle;
-        } else if command.normal() && !aborted {
-            self.states[direction as usize] = UdmaState::Normal;
-        }
-    }
-
-    /// Forgets packets, reads and writes in flight. Their descriptors stay outstanding until their
-    /// queue is reset; writes that are on their way are lost.
-    fn drop_work(&mut self) {
-        self.reader.drop_work();
-        self.writer.outstanding = 0;
-        for queue in &mut self.queues {
-            queue.writes.clear();
-            queue.begun = Begun::default();
-            queue.held_since = None;
-            queue.packets.clear();
-            queue.written = queue.packets.next();
-            queue.rx = None;
-            queue.update = None;
-            queue.suspended = false;
-            queue.starved = None;
-            queue.lane = Lane::default();
-        }
-        self.in_flight = QueueSet::default();
-        self.packets_in_flight = 0;
+/// What a write to a register of a queue's bank changes that a queue with work should keep.
+fn busy_change(within: u64, before: u32, after: u32) -> Option<Change> {
+    let (was, is) = (QueueCfg::from_bits(before), QueueCfg::from_bits(after));
+    let off = was.en_pref() && !is.en_pref() || was.en_scheduling() && !is.en_scheduling();
+    match within {
+        queue::DRBP_LOW | queue::DRBP_HIGH if before != after => Some(Change::Base),
+        queue::DRL if before != after => Some(Change::Length),
+        queue::CFG if off => Some(Change::Disabled),
+        _ => None,
     }
 }

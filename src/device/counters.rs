@@ -11,6 +11,8 @@ pub struct Counters {
     pub rx_descriptors: u64,
     /// Packets completed.
     pub packets: u64,
+    /// Packets that a reset of their queue dropped; not those that an abort ended.
+    pub packets_dropped: u64,
     /// Data bytes sampled at their source.
     pub bytes_read: u64,
     /// Data bytes visible at their destination.
@@ -31,6 +33,8 @@ pub struct Counters {
     pub reserved_bits: u64,
     /// Descriptors of doorbells that exceeded the ring and were ignored.
     pub doorbell_overflow: u64,
+    /// Changes to queues that had descriptors outstanding.
+    pub busy_changes: u64,
     /// Notifications visible in the notification queue (V4).
     pub notifications: u64,
     /// Notifications for which software left no room.
@@ -45,6 +49,7 @@ impl Counters {
             tx_descriptors,
             rx_descriptors,
             packets,
+            packets_dropped,
             bytes_read,
             bytes_written,
             dmb,
@@ -55,6 +60,7 @@ impl Counters {
             dmb_masked,
             reserved_bits,
             doorbell_overflow,
+            busy_changes,
             notifications,
             notifications_lost,
         } = other;
@@ -62,6 +68,7 @@ impl Counters {
         self.tx_descriptors += tx_descriptors;
         self.rx_descriptors += rx_descriptors;
         self.packets += packets;
+        self.packets_dropped += packets_dropped;
         self.bytes_read += bytes_read;
         self.bytes_written += bytes_written;
         self.dmb += dmb;
@@ -72,6 +79,7 @@ impl Counters {
         self.dmb_masked += dmb_masked;
         self.reserved_bits += reserved_bits;
         self.doorbell_overflow += doorbell_overflow;
+        self.busy_changes += busy_changes;
         self.notifications += notifications;
         self.notifications_lost += notifications_lost;
     }

@@ -3,6 +3,7 @@
 use super::activity::{Activity, Station, StationClock, StationState, StationTimes};
 use super::agenda::Agenda;
 use super::arbiter::{Arbiter, Share};
+use super::busy_change::BusyChange;
 use super::completion_ring::CompletionRing;
 use super::compute::Reason;
 use super::counters::Counters;
@@ -17,15 +18,17 @@ use super::queue_set::QueueSet;
 use super::rate_limit::TokenBucket;
 use super::read::Reader;
 use super::registers::Registers;
+use super::reset::Stray;
 use super::write::Writer;
-use crate::arch::regs::{Direction, UdmaState, global};
+use crate::arch::regs::{self, Direction, UdmaState, general, global};
 use crate::arch::{ArchSpec, EngineId};
-use crate::config::{ComputeConfig, Config, EngineConfig, SowScope};
+use crate::config::{AxiAbort, ComputeConfig, Config, EngineConfig, SowScope};
 use crate::desc::Descriptor;
 use crate::dram::Kind as Way;
 use crate::memory::{Effects, PhysicalMemory};
 use crate::sim::{Clock, ComponentId, EventClass, Instant, Turn};
 use crate::units::{Addr, Cycles};
+use std::collections::BTreeMap;
 
 /// What an engine asked to be told later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,6 +171,8 @@ pub struct Engine {
     pub(super) id: EngineId,
     pub(super) spec: &'static ArchSpec,
     pub(super) timing: EngineConfig,
+    /// Cycles from one descriptor's first burst to the next one's, in either half: the credit of its header is back.
+    pub(super) header_cycles: u64,
     pub(super) sow_scope: SowScope,
     pub(super) compute: ComputeConfig,
     pub(super) registers: Registers,
@@ -182,6 +187,10 @@ pub struct Engine {
     pub(super) armed: QueueSet,
     /// Queues with packets in flight.
     pub(super) in_flight: QueueSet,
+    /// Queues with packets that only M2S still knows.
+    pub(super) lost: QueueSet,
+    /// Writes whose queue was reset under them, by queue and number.
+    pub(super) strays: BTreeMap<(u8, u64), Stray>,
     pub(super) reader: Reader,
     pub(super) writer: Writer,
     pub(super) arbiter: Arbiter,
@@ -203,6 +212,7 @@ pub struct Engine {
     pub(super) counters: Counters,
     stations: [StationClock; 2],
     errors: Vec<DeviceError>,
+    pub(super) busy_changes: Vec<BusyChange>,
     /// How many of them an observer has been told.
     errors_told: usize,
 }
@@ -215,17 +225,20 @@ impl Engine {
             id,
             spec,
             timing: config.values.engine.clone(),
+            header_cycles: header_cycles(config),
             sow_scope: config.values.ordering.sow_scope,
             compute: config.values.compute.clone(),
             registers: Registers::new(spec),
             limits: Limits::default(),
-            states: [UdmaState::Idle; 2],
+            states: [config.values.engine.state_after_reset.into(); 2],
             interrupts: Interrupts::default(),
             error_logs: [None; 2],
             prefetchers: Default::default(),
             queues: (0..queues).map(|_| Queue::new()).collect(),
             armed: QueueSet::default(),
             in_flight: QueueSet::default(),
+            lost: QueueSet::default(),
+            strays: BTreeMap::new(),
             reader: Reader::default(),
             writer: Writer::default(),
             arbiter: Arbiter::default(),
@@ -242,12 +255,10 @@ impl Engine {
             counters: Counters::default(),
             stations: Default::default(),
             errors: Vec::new(),
+            busy_changes: Vec::new(),
             errors_told: 0,
         };
-        engine.reload_limits();
-        for q in 0..queues as u8 {
-            engine.reload_queue(q);
-        }
+        engine.reload_all();
         engine
     }
 
@@ -299,12 +310,16 @@ impl Engine {
                 && queue.packets.is_empty()
                 && queue.completions.iter().all(CompletionRing::is_quiet)
                 && self.notifications.is_quiet(q)
+                && !self.has_strays(q)
         })
     }
 
     /// Whether all queues are idle.
     pub fn is_idle(&self) -> bool {
-        self.armed.is_empty() && self.in_flight.is_empty() && self.completions_in_flight == 0
+        self.armed.is_empty()
+            && self.in_flight.is_empty()
+            && self.completions_in_flight == 0
+            && self.strays.is_empty()
     }
 
     /// When the next event happens that the engine asked for, and its class.
@@ -484,7 +499,7 @@ impl Engine {
         let first = self.interrupts.error_causes(direction) & bit.mask() == 0;
         let abort_masked = self.interrupts.set_error(direction, bit.mask());
         let masked = self.registers.global(direction, global::ERR_LOG_MASK) & bit.mask() != 0;
-        let fatal = !masked && !abort_masked;
+        let fatal = !masked && !abort_masked && self.detects(bit);
         if fatal {
             self.states = [UdmaState::Abort; 2];
         }
@@ -505,6 +520,19 @@ impl Engine {
             tracing::warn!("{error}");
             self.errors.push(error);
         }
+    }
+
+    /// Whether the AXI masters report an error. Which word of a master's table decides follows from the name of its
+    /// index, {parity, timeout, response} (A); that any value but 0 does is modelled (C).
+    fn detects(&self, bit: ErrorBit) -> bool {
+        let Some((master, kind)) = bit
+            .axi()
+            .filter(|_| self.timing.axi_abort == AxiAbort::DetectionTables)
+        else {
+            return true;
+        };
+        let table = general::AXI_ERROR_1 + master * general::AXI_MASTER_TABLE_BYTES;
+        self.registers.get(regs::GEN + table + 4 * kind) != 0
     }
 
     /// Sends an access on its way. Returns its times if they are known now; if not, [`Engine::timed`] is told
@@ -553,6 +581,12 @@ impl Engine {
         let into = (at.0 & u64::from(burst - 1)) as u32;
         most.min(burst - into)
     }
+}
+
+/// The first cycle, counted from a header's, at which its credit is back.
+fn header_cycles(config: &Config) -> u64 {
+    let back = Instant::START + config.values.engine.header_credit;
+    config.udma_clock().cycle_from(back).0
 }
 
 /// Errors an engine keeps a record of: a host that clears causes for ever must not fill memory.

@@ -32,6 +32,24 @@ impl ErrorBit {
         }
     }
 
+    /// If an AXI master reports it: its number among them, and the kind of error as an index of its detection table
+    /// (`arch::regs::general::AXI_ERROR_1`). A master has three bits in a row: parity, response, timeout.
+    pub(super) fn axi(self) -> Option<(u64, u64)> {
+        const PARITY: u64 = 4;
+        const RESPONSE: u64 = 1;
+        const TIMEOUT: u64 = 2;
+        // The first bits: of descriptor reads, data and completion writes.
+        let (first, masters) = match self {
+            ErrorBit::M2s(_) => ([10, 7, 4], 0..3),
+            ErrorBit::S2m(_) => ([8, 0, 13], 3..6),
+        };
+        let bit = self.mask().trailing_zeros();
+        first.into_iter().zip(masters).find_map(|(first, master)| {
+            let kind = [PARITY, RESPONSE, TIMEOUT].get(bit.checked_sub(first)? as usize)?;
+            Some((master, *kind))
+        })
+    }
+
     /// The error in words.
     pub fn meaning(self) -> &'static str {
         match self {
@@ -79,7 +97,7 @@ impl fmt::Display for DeviceError {
             if self.fatal {
                 "; engine aborted"
             } else {
-                "; masked"
+                "; no abort"
             },
         )?;
         match self.reason {

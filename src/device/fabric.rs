@@ -275,7 +275,9 @@ impl Fabric {
                 }
                 Target::Host => (Kind::Host, &self.host, 0, place.offset),
                 Target::EventBlock { block } => (Kind::Csr, &self.csr, 1 + block, place.offset),
-                Target::Constant | Target::UdmaRegisters { .. } => (Kind::Csr, &self.csr, 0, 0),
+                Target::Constant | Target::UdmaRegisters { .. } | Target::InertRegisters { .. } => {
+                    (Kind::Csr, &self.csr, 0, 0)
+                }
             },
             Err(_) => (Kind::Csr, &self.csr, 0, 0),
         };

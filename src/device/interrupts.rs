@@ -15,15 +15,18 @@ pub const GROUP_SUMMARY: usize = 0;
 pub const GROUP_RX: usize = 1;
 /// Main group of M2S completions, a bit per queue (A).
 pub const GROUP_TX: usize = 2;
-/// Main group of everything else: bit 8 M2S errors, bit 9 S2M errors (A).
+/// Main group of everything else: bit 8 M2S errors, bit 9 S2M errors, bit 10 those of the AXI
+/// masters' FIFOs (A).
 pub const GROUP_MISC: usize = 3;
 const MISC_M2S_ERRORS: u32 = 1 << 8;
 const MISC_S2M_ERRORS: u32 = 1 << 9;
+const MISC_AXI_ERRORS: u32 = 1 << 10;
 
 /// Control bits of a group (A).
 const CLEAR_ON_READ: u32 = 1 << 0;
 const AUTO_MASK: u32 = 1 << 1;
 const AUTO_CLEAR: u32 = 1 << 2;
+const MASK_MESSAGE: u32 = 1 << 5;
 
 const MAIN_GROUPS: usize = 16;
 
@@ -53,6 +56,8 @@ impl Group {
 pub(super) struct Interrupts {
     main: [Group; MAIN_GROUPS],
     errors: [Group; 2],
+    /// Parity errors of the AXI masters' FIFOs; nothing in the model raises one.
+    axi: Group,
     /// Main groups whose interrupt has been sent and that have been pending since.
     sent: [bool; MAIN_GROUPS],
     /// Whether anything changed since [`Interrupts::take`] was called.
@@ -64,6 +69,7 @@ impl Default for Interrupts {
         Interrupts {
             main: [Group::RESET; MAIN_GROUPS],
             errors: [Group::RESET; 2],
+            axi: Group::RESET,
             sent: [false; MAIN_GROUPS],
             changed: false,
         }
@@ -75,6 +81,7 @@ impl Interrupts {
         match group {
             InterruptGroup::Main(n) => &mut self.main[usize::from(n) % MAIN_GROUPS],
             InterruptGroup::Errors(direction) => &mut self.errors[direction as usize],
+            InterruptGroup::AxiErrors => &mut self.axi,
         }
     }
 
@@ -146,14 +153,16 @@ impl Interrupts {
         let [m2s, s2m] = [pending(&self.errors[0]), pending(&self.errors[1])];
         set(&mut self.main[GROUP_MISC].cause, MISC_M2S_ERRORS, m2s);
         set(&mut self.main[GROUP_MISC].cause, MISC_S2M_ERRORS, s2m);
+        let axi = pending(&self.axi);
+        set(&mut self.main[GROUP_MISC].cause, MISC_AXI_ERRORS, axi);
         for (bit, group) in [(1, GROUP_RX), (2, GROUP_TX), (4, GROUP_MISC)] {
             let on = pending(&self.main[group]);
             set(&mut self.main[GROUP_SUMMARY].cause, bit, on);
         }
     }
 
-    /// Appends the main groups that have become pending since the last call: each sends one interrupt.
-    /// Auto-mask and auto-clear act on it.
+    /// Appends the main groups that have become pending since the last call: each sends one interrupt,
+    /// unless its messages are masked. Auto-mask and auto-clear act on it.
     pub fn take(&mut self, fired: &mut Vec<u8>) {
         if !std::mem::take(&mut self.changed) {
             return;
@@ -161,7 +170,11 @@ impl Interrupts {
         self.sum_up();
         for (n, group) in (0..).zip(&mut self.main) {
             let sent = &mut self.sent[usize::from(n)];
-            let pending = group.pending();
+            // A masked message is sent when it is unmasked, if the group is still pending (C).
+            let pending = match group.control & MASK_MESSAGE {
+                0 => group.pending(),
+                _ => 0,
+            };
             let fires = pending != 0 && !*sent;
             *sent = pending != 0;
             if !fires {

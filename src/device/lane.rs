@@ -65,6 +65,11 @@ impl Lane {
         self.delivered - self.taken
     }
 
+    /// Bytes that are reserved and not written and acknowledged.
+    pub fn reserved(&self) -> u64 {
+        self.reserved - self.freed
+    }
+
     /// Takes `len` available bytes for a write burst; returns their stream offset.
     pub fn take(&mut self, len: u32) -> u64 {
         let start = self.taken;

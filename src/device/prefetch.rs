@@ -88,6 +88,7 @@ impl Engine {
         let route = ctx.fabric.route(ctx.memory, at, u64::from(len));
         let fetch = ring.begin_fetch(Fetch {
             first,
+            at,
             count,
             stale: false,
             issued: ctx.now,
@@ -145,24 +146,41 @@ impl Engine {
             if own == 0 {
                 return None;
             }
-            let count = self.limits.fetch_most[direction as usize]
+            let count = (self.longest_fetch(direction, q))
                 .min(ring.contiguous())
                 .min(own as u64)
                 .min(room as u64);
-            let above = ring.held() >= self.limits.prefetch_threshold[direction as usize];
-            let least = if above {
-                self.limits.fetch_least_above
-            } else {
-                self.limits.fetch_least_below
-            };
-            // A burst up to the end of the ring is as long as it can get (C).
-            let to_the_end = ring.contiguous() < ring.to_fetch();
-            let least = match to_the_end || queue.allow_small[direction as usize] {
-                true => 1,
-                false => least[direction as usize].max(1),
-            };
-            (count >= least).then_some((q, count as u32))
+            (count >= self.least_fetch(direction, q)).then_some((q, count as u32))
         })
+    }
+
+    /// Descriptors of the longest burst that a queue may fetch now.
+    fn longest_fetch(&self, direction: Direction, q: usize) -> u64 {
+        let most = self.limits.fetch_most[direction as usize];
+        let ring = &self.queues[q].rings[direction as usize];
+        match self.limits.fetch_breaks[direction as usize] {
+            true => most - u64::from(ring.slot(ring.fetch_from().0)) % most,
+            false => most,
+        }
+    }
+
+    /// Descriptors of the shortest burst that a queue may fetch now.
+    pub(super) fn least_fetch(&self, direction: Direction, q: usize) -> u64 {
+        let queue = &self.queues[q];
+        let ring = &queue.rings[direction as usize];
+        // A burst up to the end of the ring, or to where it must break, is as long as it can get (C).
+        let to_the_end = ring.contiguous() < ring.to_fetch();
+        let breaks = self.longest_fetch(direction, q) < self.limits.fetch_most[direction as usize];
+        if to_the_end || breaks || queue.allow_small[direction as usize] {
+            return 1;
+        }
+        let above = ring.held() >= self.limits.prefetch_threshold[direction as usize];
+        let least = if above {
+            self.limits.fetch_least_above
+        } else {
+            self.limits.fetch_least_below
+        };
+        least[direction as usize].max(1)
     }
 
     /// A burst has been read from ring memory: nothing orders that against DMA writes to the ring
@@ -182,7 +200,7 @@ impl Engine {
         let mut bytes = [0; MAX_BURST * DESC_BYTES];
         let bytes = &mut bytes[..fetch.count as usize * DESC_BYTES];
         let first_slot = ring.slot(fetch.first);
-        let at = ring.slot_address(first_slot);
+        let at = fetch.at;
         ctx.out.tell(|| Activity::Fetch {
             direction,
             queue: q,

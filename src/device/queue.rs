@@ -7,10 +7,11 @@ use super::completion_ring::CompletionRing;
 use super::compute;
 use super::lane::Lane;
 use super::rate_limit::{RateLimit, TokenBucket};
+use super::reset::Lost;
 use super::ring::Ring;
 use super::stream::Computation;
 use super::window::Window;
-use super::write::{RxCursor, WriteBurst};
+use super::write::{RxCursor, WriteBurst, WriteData};
 use crate::desc::PacketTracker;
 use crate::sim::Instant;
 use crate::units::Addr;
@@ -27,8 +28,6 @@ pub(super) struct Packet {
     pub rx_descs: u32,
     /// Bytes written to each of them, if the queue has a completion ring.
     pub rx_written: Vec<u32>,
-    /// Resets of the rings seen when the packet began.
-    pub epochs: [u32; 2],
     /// Suspends the queue until it is complete.
     pub dmb: bool,
     /// Holds back later packets' writes.
@@ -81,6 +80,8 @@ pub(super) struct Queue {
     pub visible_floor: Vec<Instant>,
     /// Suspended on a DMB.
     pub suspended: bool,
+    /// Packets that only M2S still knows.
+    pub lost: Option<Lost>,
     /// Never scheduled again: an injected fault.
     pub stuck: bool,
     /// Since which cycle data waits for an Rx descriptor that nobody has announced, and whether the
@@ -124,6 +125,7 @@ impl Queue {
             held_since: None,
             visible_floor: Vec::new(),
             suspended: false,
+            lost: None,
             stuck: false,
             starved: None,
             prefetch_on: [false; 2],
@@ -137,6 +139,18 @@ impl Queue {
             tokens: TokenBucket::default(),
             stream: compute::QueueState::default(),
         }
+    }
+}
+
+impl Queue {
+    /// Bytes of the data FIFO that the queue's lane has reserved, and that hold results.
+    pub fn fifo_bytes(&self) -> u64 {
+        let issued = |write: &WriteBurst| match write.data {
+            WriteData::Result(_) => u64::from(write.burst.len),
+            _ => 0,
+        };
+        let results = self.packets.iter().filter_map(Packet::result_left);
+        self.lane.reserved() + results.sum::<u64>() + self.writes.iter().map(issued).sum::<u64>()
     }
 }
 
@@ -162,6 +176,8 @@ pub(super) struct Limits {
     /// Descriptors of a fetch of M2S and S2M: at most; at least once the queue's FIFO holds
     /// `prefetch_threshold` descriptors; at least below that.
     pub fetch_most: [u64; 2],
+    /// Whether a fetch ends at multiples of `fetch_most` in the ring.
+    pub fetch_breaks: [bool; 2],
     pub fetch_least_above: [u64; 2],
     pub fetch_least_below: [u64; 2],
     pub prefetch_threshold: [usize; 2],

@@ -23,6 +23,14 @@ pub(super) struct RateLimit {
     pub long_bits: i64,
 }
 
+impl RateLimit {
+    /// Whether it lets nothing through once the bucket is empty, until a register is written.
+    pub fn never_fills(&self) -> bool {
+        let fills = self.short_bits > 0 || self.long_bits > 0;
+        self.enabled && (self.paused || self.burst_bits <= 0 || !fills)
+    }
+}
+
 /// A bucket of tokens.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TokenBucket {
@@ -80,12 +88,27 @@ impl TokenBucket {
         }
     }
 
-    /// Empties the bucket.
-    pub fn reset(&mut self, cycle: u64) {
+    /// Forgets what has been spent in advance.
+    pub fn forgive(&mut self) {
+        self.bits = self.bits.max(0);
+    }
+
+    /// Holds so many bits from now on.
+    pub fn set(&mut self, bits: i64, cycle: u64) {
         *self = TokenBucket {
-            bits: 0,
+            bits,
             filled_at: cycle,
         };
+    }
+
+    /// Counts fills from now on.
+    pub fn restart(&mut self, cycle: u64) {
+        self.filled_at = cycle;
+    }
+
+    /// Empties the bucket.
+    pub fn reset(&mut self, cycle: u64) {
+        self.set(0, cycle);
     }
 }
 

@@ -13,7 +13,7 @@ use super::fabric::{InFlight, MAX_BURST_BYTES, Times};
 use super::faults::{FaultKind, Site};
 use super::queue::{Needs, Packet, Queue};
 use super::queue_set::QueueSet;
-use super::stream::{Computation, Pace};
+use super::stream::{Computation, Intake, Pace};
 use super::window::Window;
 use crate::arch::EngineId;
 use crate::arch::regs::{Direction, M2sError, UdmaState};
@@ -39,6 +39,10 @@ enum ReadData {
     Lane(u64),
     /// Into the stream processor: among the source bytes of a packet, by its number in the queue.
     Source { packet: u64, offset: u32 },
+    /// Past the stream processor into the lane, at this stream offset: data of a checksum with copy.
+    Passing { packet: u64, at: u64 },
+    /// Nowhere: its queue was reset.
+    Dropped,
 }
 
 /// A read burst in flight.
@@ -59,7 +63,7 @@ pub(super) struct Reader {
     offset: u32,
     source_began: u64,
     /// Where the next burst goes if the packet is a compute packet.
-    computed: Option<(u64, u32)>,
+    computed: Option<Intake>,
     /// How fast its sources are read.
     pace: Pace,
     /// Queues with a whole packet in their Tx FIFO.
@@ -91,15 +95,37 @@ impl ReadBurst {
 }
 
 impl Reader {
-    /// Forgets the packet being read and the bursts in flight.
-    pub fn drop_work(&mut self) {
-        self.queue = None;
-        self.sources.clear();
-        self.offset = 0;
-        self.computed = None;
-        self.bursts.clear();
-        self.begun = Begun::default();
-        self.fifo_used = 0;
+    /// Forgets the packet of queue `q` that is being read, and what its bursts in flight are for. Returns the bytes that
+    /// these have reserved in the lane.
+    pub fn forget(&mut self, q: usize) -> u64 {
+        let oldest = self.bursts.front().map(|read| usize::from(read.queue));
+        if self.queue == Some(q) {
+            self.queue = None;
+            self.sources.clear();
+            self.offset = 0;
+            self.computed = None;
+            if oldest.is_none_or(|oldest| oldest == q) {
+                self.begun = Begun::default();
+            }
+        }
+        let of_queue = |read: &&mut ReadBurst| usize::from(read.queue) == q;
+        let mut reserved = 0;
+        for read in self.bursts.iter_mut().filter(of_queue) {
+            if matches!(read.data, ReadData::Lane(_) | ReadData::Passing { .. }) {
+                reserved += u64::from(read.burst.len);
+            }
+            read.data = ReadData::Dropped;
+            read.burst.issued_at = u64::MAX;
+            if read.burst.lost {
+                read.burst.answered = Instant::START;
+            }
+        }
+        reserved
+    }
+
+    /// The oldest burst whose data is not there.
+    pub fn oldest(&self) -> Option<&Burst> {
+        self.bursts.front().map(|read| &read.burst)
     }
 
     /// When the oldest burst's data is there; never, if that is not known yet.
@@ -123,9 +149,12 @@ impl Engine {
             needs.cycle(self.reader.next_cycle);
             return;
         }
-        if self.reader.queue.is_none() && !self.schedule_packet(cycle, needs, ctx) {
+        let starts = self.reader.queue.is_none();
+        if starts && !self.schedule_packet(cycle, needs, ctx) {
             return;
         }
+        // The write path has not seen a packet that starts now, and waits for its data.
+        needs.read |= starts;
         let (Some(q), Some(source)) = (self.reader.queue, self.reader.sources.front()) else {
             return;
         };
@@ -137,27 +166,30 @@ impl Engine {
         let at = Addr(source.at.0.wrapping_add(u64::from(self.reader.offset)));
         let left = source.len - self.reader.offset;
         let len = self.burst_len(Direction::M2s, at, left);
-        if self.reader.fifo_used + u64::from(len) > self.limits.fifo_bytes {
+        let computed = self.reader.computed.as_mut();
+        let behind = computed.as_ref().map_or(0, |intake| intake.behind(len));
+        let space = len + behind;
+        if self.reader.fifo_used + u64::from(space) > self.limits.fifo_bytes {
             needs.ack = true;
             needs.station(Station::Read, StationState::Fifo);
             return;
         }
-        let data = match &mut self.reader.computed {
-            Some((packet, next)) => {
-                let (packet, offset) = (*packet, *next);
-                *next += len;
-                ReadData::Source { packet, offset }
-            }
-            None => match self.queues[q].lane.reserve(len) {
-                Some(offset) => ReadData::Lane(offset),
-                None => {
-                    needs.ack = true;
-                    needs.station(Station::Read, StationState::Fifo);
-                    return;
-                }
-            },
+        let lane = &mut self.queues[q].lane;
+        let reserved = match &computed {
+            Some(intake) if !intake.passes() => Some(0),
+            _ => lane.reserve(space),
         };
-        self.reader.fifo_used += u64::from(len);
+        let Some(offset) = reserved else {
+            needs.ack = true;
+            needs.station(Station::Read, StationState::Fifo);
+            return;
+        };
+        let data = match computed.map(|intake| (intake.packet, intake.issue(len))) {
+            None => ReadData::Lane(offset),
+            Some((packet, None)) => ReadData::Passing { packet, at: offset },
+            Some((packet, Some(offset))) => ReadData::Source { packet, offset },
+        };
+        self.reader.fifo_used += u64::from(space);
         let beats = Self::beats(len);
         let near = &mut self.reader.near;
         let route = ctx.fabric.route_near(ctx.memory, at, u64::from(len), near);
@@ -181,6 +213,7 @@ impl Engine {
                 channel: route.channel() as u32,
                 times: times.unwrap_or_default(),
                 issued_at: cycle,
+                lost: false,
                 answered: Instant::NEVER,
             },
         });
@@ -192,7 +225,7 @@ impl Engine {
         if len == left {
             self.reader.sources.pop_front();
             self.reader.offset = 0;
-            let least = self.reader.source_began + u64::from(self.timing.tx_descriptor_cycles);
+            let least = self.reader.source_began + self.header_cycles;
             self.reader.next_cycle = self.reader.next_cycle.max(least);
             if self.reader.sources.is_empty() {
                 self.reader.queue = None;
@@ -332,7 +365,6 @@ impl Engine {
             tx_descs: 0,
             rx_descs: 0,
             rx_written: Vec::new(),
-            epochs: [queue.rings[0].epoch, queue.rings[1].epoch],
             dmb: false,
             write_barrier: false,
             interrupt: [false; 2],
@@ -434,8 +466,6 @@ impl Engine {
             .sources
             .retain(|source| !source.desc.len_ctrl().meta());
         self.reader.pace = Pace::of(&plan.operation, &self.compute);
-        let queue = &self.queues[q];
-        self.reader.computed = Some((queue.packets.next(), 0));
         // A packet's result is at most as long as its longest packet, which is less than 2^20 bytes.
         packet.to_write = plan.result_bytes as u32;
         let room = self.buffers.pop().unwrap_or_default();
@@ -443,6 +473,9 @@ impl Engine {
             let (at, slot, desc) = (source.at, source.slot, source.desc);
             Box::new(Computation::new(plan, room, at, slot, desc))
         });
+        let number = self.queues[q].packets.next();
+        let computation = packet.computation.as_ref();
+        self.reader.computed = computation.map(|computation| computation.intake(number));
         Ok(())
     }
 
@@ -450,6 +483,10 @@ impl Engine {
     /// that is what the burst reads.
     pub(super) fn sample_read(&mut self, burst: u64, ctx: &mut Ctx) -> Option<RegisterRead> {
         let read = self.reader.bursts.get(burst)?;
+        if matches!(read.data, ReadData::Dropped) {
+            self.sampled(burst, ctx);
+            return None;
+        }
         let (at, len, queue) = (read.burst.at, read.burst.len, read.queue);
         let (first, rest) = read.data.room(&mut self.queues[usize::from(queue)], len);
         let near = &mut self.reader.near;
@@ -461,7 +498,12 @@ impl Engine {
             (self.faults.as_mut()).and_then(|faults| faults.strike(Site::Read, queue, ctx.now));
         match (bytes, fault) {
             (Ok(()), None) => {}
-            (_, Some(FaultKind::LostRead)) => return None,
+            (_, Some(FaultKind::LostRead)) => {
+                if let Some(read) = self.reader.bursts.get_mut(burst) {
+                    read.burst.lost = true;
+                }
+                return None;
+            }
             (Ok(()), Some(FaultKind::FlipData { bit })) => {
                 let (byte, bit) = (bit / 8 % len, bit % 8);
                 if let Some(byte) = first.iter_mut().chain(rest).nth(byte as usize) {
@@ -534,13 +576,18 @@ impl Engine {
             if read.burst.answered > now {
                 return;
             }
-            if ctx.out.observed {
+            let (queue, len) = (read.queue, read.burst.len);
+            let dropped = matches!(read.data, ReadData::Dropped);
+            if dropped {
+                self.reader.begun = Begun::default();
+            } else if ctx.out.observed {
                 read.tell(&mut self.reader.begun, ctx.out);
             }
-            let (queue, len) = (read.queue, read.burst.len);
             match read.data {
+                ReadData::Dropped => self.free_fifo(len.into()),
                 ReadData::Lane(_) => self.queues[usize::from(queue)].lane.deliver(len),
                 ReadData::Source { packet, .. } => self.enter(queue, packet, len, now),
+                ReadData::Passing { packet, at } => self.pass(queue, packet, (at, len), now),
             }
             self.reader.bursts.pop_front();
         }
@@ -567,8 +614,8 @@ impl Engine {
     }
 
     /// Bytes of a lane's space are free again.
-    pub(super) fn free_fifo(&mut self, len: u32) {
-        self.reader.fifo_used -= u64::from(len);
+    pub(super) fn free_fifo(&mut self, len: u64) {
+        self.reader.fifo_used -= len;
     }
 }
 
@@ -576,10 +623,11 @@ impl ReadData {
     /// Room for a burst's bytes; two pieces where it wraps around.
     fn room(self, queue: &mut Queue, len: u32) -> (&mut [u8], &mut [u8]) {
         match self {
-            ReadData::Lane(offset) => queue.lane.pieces_mut(offset, len),
+            ReadData::Lane(at) | ReadData::Passing { at, .. } => queue.lane.pieces_mut(at, len),
             ReadData::Source { packet, offset } => {
                 (queue.source_room(packet, offset, len), Default::default())
             }
+            ReadData::Dropped => Default::default(),
         }
     }
 }

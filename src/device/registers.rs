@@ -5,13 +5,14 @@
 use crate::arch::ArchSpec;
 use crate::arch::regs::Direction;
 use crate::arch::regs::table::{Access, Place, Row};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::memory::{InertWord, InertWords};
+use std::collections::BTreeMap;
 
 /// Values of the registers of one unit.
 pub(super) struct Registers {
     written: BTreeMap<u64, u32>,
-    /// Reserved offsets that somebody has touched: each is logged once.
-    reserved: BTreeSet<u64>,
+    /// Those that no table has.
+    unmodelled: InertWords,
     spec: &'static ArchSpec,
 }
 
@@ -20,18 +21,18 @@ impl Registers {
     pub fn new(spec: &'static ArchSpec) -> Registers {
         Registers {
             written: BTreeMap::new(),
-            reserved: BTreeSet::new(),
+            unmodelled: InertWords::default(),
             spec,
         }
     }
 
-    /// The place and the register at an offset; `None` if it is reserved.
+    /// The place and the register at an offset; `None` if no table has it.
     pub fn locate(&self, offset: u64) -> Option<(Place, &'static Row)> {
         let place = Place::at(offset, self.spec.limits.queues_per_engine)?;
         Some((place, place.row(self.spec.arch)?))
     }
 
-    /// What a register holds: the value written last, else its reset value. 0 if it is reserved.
+    /// What a register holds: the value written last, else its reset value.
     pub fn get(&self, offset: u64) -> u32 {
         match self.written.get(&offset) {
             Some(value) => *value,
@@ -50,9 +51,20 @@ impl Registers {
         }
     }
 
-    /// Notes a write to a reserved offset; true the first time.
-    pub fn note_reserved(&mut self, offset: u64) -> bool {
-        self.reserved.insert(offset)
+    /// Reads what no table has; whether nobody had touched it before.
+    pub fn read_unmodelled(&mut self, offset: u64) -> (u32, bool) {
+        let first = self.unmodelled.note_read(offset);
+        (self.unmodelled.get(offset), first)
+    }
+
+    /// Writes what no table has: it holds the value. Returns whether nobody had touched it before.
+    pub fn write_unmodelled(&mut self, offset: u64, value: u32) -> bool {
+        self.unmodelled.set(offset, value)
+    }
+
+    /// What no table has and somebody has touched.
+    pub fn unmodelled(&self) -> impl Iterator<Item = (u64, InertWord)> {
+        self.unmodelled.touched()
     }
 
     /// A register of a queue's bank.
@@ -86,7 +98,7 @@ mod tests {
             (0x0025c, 0xffff, 0xffff),
             (0x20254, 0xffff, 0xffff),
             (0x00304, 0x0001_0080, 0x0001_0041),
-            (0x00310, 0x0100_0400, 0x0100_0400),
+            (0x00310, 0x0100_0400, 0x0100_08f8),
             (0x00340, 0x0007_0200, 0x0007_0200),
             (0x00408, 100_000, 100_000),
             (0x2038c, 100_000, 100_000),
@@ -122,12 +134,17 @@ mod tests {
     }
 
     #[test]
-    fn a_reserved_offset_is_noted_once() {
+    fn what_no_table_has_holds_its_value_and_is_told_of_once() {
         let mut registers = Registers::new(Arch::V3.spec());
         assert!(registers.locate(0x1_1000).is_none() && registers.locate(0x10).is_none());
-        assert!(registers.note_reserved(0x1_1000) && registers.note_reserved(0x10));
-        assert!(!registers.note_reserved(0x1_1000) && !registers.note_reserved(0x10));
-        assert_eq!(registers.get(0x10), 0);
+        assert_eq!(registers.read_unmodelled(0x1_1000), (0, true));
+        assert!(registers.write_unmodelled(0x10, 7) && !registers.write_unmodelled(0x1_1000, 5));
+        assert_eq!(registers.read_unmodelled(0x10), (7, false));
+        assert_eq!(registers.read_unmodelled(0x1_1000), (5, false));
+        let touched: Vec<_> = (registers.unmodelled())
+            .map(|(offset, word)| (offset, word.value, word.reads, word.writes))
+            .collect();
+        assert_eq!(touched, [(0x10, 7, 1, 1), (0x1_1000, 5, 2, 1)]);
     }
 
     #[test]

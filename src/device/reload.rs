@@ -9,20 +9,27 @@ use super::queue::Limits;
 use super::rate_limit::RateLimit;
 use crate::arch::regs::{
     self, CfgLen, CompCfg, DataCfg, DescPrefCfg, DescPrefCfg2, DescPrefCfg3, Direction, DwrrCfg,
-    OutstandingM2s, OutstandingS2mWr, QueueCfg, QueueDwrrCfg1, RateLimitCfg1, RateLimitMask,
-    RateLimiterCfg, StreamCfg, general, global, queue, rate_limit,
+    OutstandingM2s, OutstandingS2mRd, OutstandingS2mWr, OutstandingS2mWr2, QueueCfg, QueueDwrrCfg1,
+    RateLimitCfg1, RateLimitMask, RateLimiterCfg, StreamCfg, general, global, queue, rate_limit,
 };
 use crate::desc::PacketTracker;
 use crate::units::Addr;
 
 impl Engine {
-    pub(super) fn reload_limits(&mut self) {
+    pub(super) fn reload_all(&mut self) {
+        self.reload_limits();
+        for q in 0..self.queues.len() as u8 {
+            self.reload_queue(q);
+        }
+    }
+
+    fn reload_limits(&mut self) {
         use Direction::{M2s, S2m};
         let get = |direction, offset| self.registers.global(direction, offset);
         let m2s = OutstandingM2s::from_bits(get(M2s, global::M2S_OSTAND_CFG));
-        let s2m_reads = OutstandingM2s::from_bits(get(S2m, global::S2M_OSTAND_CFG_RD));
+        let s2m_reads = OutstandingS2mRd::from_bits(get(S2m, global::S2M_OSTAND_CFG_RD));
         let s2m = OutstandingS2mWr::from_bits(get(S2m, global::S2M_OSTAND_CFG_WR));
-        let wide = get(S2m, global::S2M_OSTAND_CFG_WR_2) & WIDE_OUTSTANDING_MASK;
+        let wide = OutstandingS2mWr2::from_bits(get(S2m, global::S2M_OSTAND_CFG_WR_2));
         let data = DataCfg::from_bits(get(M2s, global::M2S_DATA_CFG));
         let dwrr = DwrrCfg::from_bits(get(M2s, global::M2S_DWRR));
         let streams = Direction::ALL.map(|direction| {
@@ -30,23 +37,27 @@ impl Engine {
             (StreamCfg::from_bits(stream), direction)
         });
         let fetch = Direction::ALL.map(|direction| {
-            let most = u64::from(get(direction, global::DESC_RD_CFG_3) & BURST_MASK);
+            let bursts = get(direction, global::DESC_RD_CFG_3);
+            let most = u64::from(bursts & BURST_MASK);
+            let breaks = bursts & ALWAYS_BREAK != 0;
             let config = u64::from(self.timing.descriptor_burst);
             let most = if most == 0 { config } else { most.min(config) };
             (
                 most,
+                breaks,
                 DescPrefCfg3::from_bits(get(direction, global::DESC_PREF_CFG_3)),
             )
         });
+        let stream_limit = self.rate_limit(global::M2S_STREAM_RATE_LIMIT);
+        let stream_mask = RateLimitMask::from_bits(get(M2s, global::M2S_STREAM_RATE_LIMIT_MASK));
         let length = CfgLen::from_bits(get(M2s, global::M2S_CFG_LEN));
         let descriptors = DescPrefCfg2::from_bits(get(M2s, global::DESC_PREF_CFG_2));
         self.limits = Limits {
             data_reads: usize::from(m2s.data_rd()),
             descriptor_reads: [usize::from(m2s.desc_rd()), usize::from(s2m_reads.desc_rd())],
-            // The wide register, where it is programmed, replaces the narrow one (C).
-            writes: match wide {
-                0 => usize::from(s2m.data_wr()),
-                wide => wide as usize,
+            writes: match self.spec.caps.wide_write_limit {
+                true => usize::from(wide.data_wr()),
+                false => usize::from(s2m.data_wr()),
             },
             // A FIFO that could not hold two reads would never fill a write burst (C).
             fifo_bytes: (u64::from(data.data_fifo_depth()) * u64::from(BEAT_BYTES))
@@ -59,20 +70,24 @@ impl Engine {
             packet_descriptors: u32::from(descriptors.max_desc_per_pkt()),
             packets: usize::from(data.max_pkt_limit()),
             burst_bytes: Direction::ALL.map(|direction| self.burst_bytes(direction)),
-            fetch_most: fetch.map(|(most, _)| most),
-            fetch_least_above: fetch.map(|(_, rules)| u64::from(rules.min_burst_above_thr())),
-            fetch_least_below: fetch.map(|(_, rules)| u64::from(rules.min_burst_below_thr())),
-            prefetch_threshold: fetch.map(|(_, rules)| usize::from(rules.pref_thr())),
+            fetch_most: fetch.map(|(most, _, _)| most),
+            fetch_breaks: fetch.map(|(_, breaks, _)| breaks),
+            fetch_least_above: fetch.map(|(_, _, rules)| u64::from(rules.min_burst_above_thr())),
+            fetch_least_below: fetch.map(|(_, _, rules)| u64::from(rules.min_burst_below_thr())),
+            prefetch_threshold: fetch.map(|(_, _, rules)| usize::from(rules.pref_thr())),
             arbitration: Mode {
                 dwrr: dwrr.en_dwrr(),
                 packets: dwrr.pkt_mode_en(),
                 inc_factor: dwrr.inc_factor(),
             },
-            stream_rate_limit: self.rate_limit(global::M2S_STREAM_RATE_LIMIT),
+            stream_rate_limit: RateLimit {
+                enabled: stream_limit.enabled && !stream_mask.internal_rate_limiter(),
+                ..stream_limit
+            },
             rate_limit_packets: RateLimiterCfg::from_bits(get(M2s, global::M2S_RATE_LIMITER))
                 .pkt_mode_en(),
             ack_timeout: [
-                u64::from(get(M2s, global::M2S_COMP_ACK_TIMEOUT)),
+                u64::from(get(M2s, global::M2S_COMP_ACK_TIMEOUT) & M2S_ACK_TIMEOUT_MASK),
                 u64::from(get(S2m, global::S2M_COMP_ACK_TIMEOUT)),
             ],
             axi_timeout: u64::from(self.registers.get(regs::GEN + general::AXI_CFG_1)),
@@ -145,6 +160,8 @@ impl Engine {
             let cfg = CompCfg::from_bits(get(queue::comp_cfg(direction)));
             completions.enabled = cfg.en_comp_ring_update();
             completions.coalesces = !cfg.dis_comp_coal();
+            completions.reports_head =
+                self.registers.get(regs::GEN + general::SPARE) & SPARE_NO_HEAD == 0;
             completions.base = Addr(
                 u64::from(get(queue::CRBP_HIGH)) << 32
                     | u64::from(get(queue::CRBP_LOW) & RING_BASE_MASK),
@@ -177,14 +194,18 @@ impl Engine {
 /// Field [23:0] of a doorbell and of a ring length.
 pub(super) const DOORBELL_MASK: u32 = 0xff_ffff;
 const RING_LENGTH_MASK: u32 = 0xff_ffff;
+/// Bit 0 of the first spare register: completion heads are not reported (A).
+const SPARE_NO_HEAD: u32 = 1;
 /// Ring bases are 64-byte aligned; the low bits do not exist.
 const RING_BASE_MASK: u32 = !0x3f;
 /// Field [7:0] of the burst registers, and of a queue's class and weight.
 const BURST_MASK: u32 = 0xff;
 const BYTE_MASK: u32 = 0xff;
+/// Field [23:0] of the acknowledgement timeout of M2S: that of S2M has 32 bits.
+const M2S_ACK_TIMEOUT_MASK: u32 = 0xff_ffff;
 /// Field [23:0] of `dwrr_deficit`.
 pub(super) const DEFICIT_MASK: u32 = 0xff_ffff;
+/// Bursts of descriptors break at multiples of their longest, bit 16 (A).
+const ALWAYS_BREAK: u32 = 1 << 16;
 /// Field [3:0] of the S2M completion controller: words of a record, 2 to 8.
 const RECORD_WORDS_MASK: u32 = 0xf;
-/// Field [9:0] of `ostand_cfg_wr_2`.
-const WIDE_OUTSTANDING_MASK: u32 = 0x3ff;

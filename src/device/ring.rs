@@ -25,8 +25,9 @@ pub struct Prefetched {
 /// A burst of descriptors on its way from ring memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Fetch {
-    /// First descriptor, counted since the last reset.
+    /// First descriptor, counted since the last reset, and where it is read.
     pub first: u64,
+    pub at: Addr,
     /// Descriptors.
     pub count: u32,
     /// Whether the ring was reset after the fetch was issued: what arrives is dropped.
@@ -56,8 +57,8 @@ pub struct Ring {
     /// The independent data tail (Tx, V3 and later): once it has been rung, packets start only below
     /// it.
     data_tail: Option<u64>,
-    /// Counts resets, so that work begun before one does not move the pointers after it.
-    pub epoch: u32,
+    /// When its doorbell was last rung.
+    pub rung_at: Option<Instant>,
     /// Descriptors that wait for the scheduler or the write path.
     pub fifo: VecDeque<Prefetched>,
     /// Bursts on their way; they are sampled in this order.
@@ -188,11 +189,9 @@ impl Ring {
         (0..lap % 4).fold(RingId::FIRST_LAP, |id, _| id.next())
     }
 
-    /// `count` descriptors are completed, if the ring was not reset since `epoch`.
-    pub fn complete(&mut self, count: u32, epoch: u32) {
-        if epoch == self.epoch {
-            self.current += u64::from(count);
-        }
+    /// `count` descriptors are completed.
+    pub fn complete(&mut self, count: u32) {
+        self.current += u64::from(count);
     }
 
     /// Back to slot 0 of the first lap; what was fetched is dropped, now or when it arrives.
@@ -200,7 +199,6 @@ impl Ring {
         self.fifo.clear();
         self.fetches.iter_mut().for_each(|fetch| fetch.stale = true);
         self.coming = 0;
-        self.epoch = self.epoch.wrapping_add(1);
         (self.tail, self.head, self.current) = (0, 0, 0);
         self.data_tail = None;
     }
@@ -228,7 +226,7 @@ impl Ring {
         self.pointer(self.data_tail.unwrap_or(0))
     }
 
-    /// The current register.
+    /// The current register: the oldest descriptor that is not completed (C).
     pub fn current_pointer(&self) -> u32 {
         self.pointer(self.current)
     }

@@ -1,8 +1,9 @@
 //! The stream processor of compute packets, between read and write: swallows a packet's source bytes in
-//! stream order, computes when the last has arrived, and holds the result until it is written. What it
-//! computes is [`super::compute`]'s business.
+//! stream order, computes when the last has arrived, and holds the result until it is written. The data of
+//! a checksum with copy it lets pass instead: it goes through the lane as a copy's does, and the checksum
+//! follows it burst by burst. What it computes is [`super::compute`]'s business.
 
-use super::compute::{self, Fp8, Operation, Plan, Reason, Setup};
+use super::compute::{self, CrcMismatch, CrcRun, Fp8, Operation, Plan, Reason, Setup};
 use super::engine::Engine;
 use super::error::ErrorBit;
 use super::queue::{Packet, Queue};
@@ -18,10 +19,15 @@ use crate::units::Addr;
 /// A compute packet's work.
 pub(super) struct Computation {
     pub plan: Plan,
-    /// Bytes of all sources, in order, and how many of them have entered.
+    /// Bytes of the sources that are swallowed, in order.
     pub sources: Vec<u8>,
+    /// How many bytes have entered, swallowed or not.
     entered: usize,
-    /// The result; none until all sources have entered.
+    /// The data passes: its bytes, and what follows them, are the lane's.
+    passes: bool,
+    /// The checksum of what has passed; none before the first burst of it.
+    checksum: Option<CrcRun>,
+    /// The result; none until all sources have entered. Empty if it has passed.
     pub result: Option<Vec<u8>>,
     /// Bytes of the result that write bursts have taken.
     taken: u32,
@@ -40,9 +46,12 @@ impl Computation {
         slot: u32,
         desc: Descriptor,
     ) -> Computation {
-        room.resize(plan.source_bytes, 0);
+        let passes = plan.passes();
+        room.resize(passes.map_or(plan.source_bytes, |(_, values)| values), 0);
         Computation {
             sources: room,
+            passes: passes.is_some(),
+            checksum: None,
             plan,
             entered: 0,
             result: None,
@@ -50,6 +59,18 @@ impl Computation {
             at,
             slot,
             desc,
+        }
+    }
+
+    /// Where its source bytes go.
+    pub fn intake(&self, packet: u64) -> Intake {
+        let sent = self.plan.passes().map(|_| self.plan.sent_bytes());
+        Intake {
+            packet,
+            next: 0,
+            swallowed: self.sources.len() as u32,
+            left: self.plan.source_bytes as u32,
+            trailer: sent.unwrap_or_default(),
         }
     }
 
@@ -73,18 +94,19 @@ impl Packet {
         computation.is_some_and(|computation| computation.result.is_none())
     }
 
-    /// Bytes of its result that wait to be written; nothing if it is a plain copy.
+    /// Bytes of its result that wait to be written; nothing if they are in the lane.
     #[inline]
     pub fn result_left(&self) -> Option<u64> {
-        let computation = self.computation.as_ref()?;
+        let computation = self.computation.as_ref().filter(|held| !held.passes)?;
         let result = computation.result.as_ref().map_or(0, Vec::len);
         Some(result as u64 - u64::from(computation.taken))
     }
 
-    /// Takes bytes of its result for a write burst; returns where they are, or nothing if it is a plain copy.
+    /// Takes bytes of its result for a write burst; returns where they are, or nothing if they are in the
+    /// lane.
     #[inline]
     pub fn take(&mut self, len: u32) -> Option<u32> {
-        let computation = self.computation.as_mut()?;
+        let computation = self.computation.as_mut().filter(|held| !held.passes)?;
         let start = computation.taken;
         computation.taken += len;
         Some(start)
@@ -117,6 +139,42 @@ impl Queue {
     pub fn available(&self) -> u64 {
         let result = self.packets.get(self.written).and_then(Packet::result_left);
         result.unwrap_or(self.lane.available())
+    }
+}
+
+/// Where the source bytes of the compute packet being read go.
+pub(super) struct Intake {
+    /// Its number in the queue.
+    pub packet: u64,
+    /// Offset of the next burst among its source bytes.
+    next: u32,
+    /// Bytes that are swallowed; those behind them pass.
+    swallowed: u32,
+    /// Bytes not yet issued.
+    left: u32,
+    /// Bytes of the lane that the last burst reserves for what is sent behind the data.
+    trailer: u32,
+}
+
+impl Intake {
+    /// What the next `len` bytes need beside their own space. Out of line, or `left` is compared before it is known
+    /// that there is an intake: valgrind sees a jump on bytes that were never written.
+    #[inline(never)]
+    pub fn behind(&self, len: u32) -> u32 {
+        if len == self.left { self.trailer } else { 0 }
+    }
+
+    /// The next `len` bytes are issued. Returns their offset if they are swallowed, nothing if they pass.
+    pub fn issue(&mut self, len: u32) -> Option<u32> {
+        let offset = self.next;
+        self.next += len;
+        self.left -= len;
+        (offset < self.swallowed).then_some(offset)
+    }
+
+    /// Whether the next bytes pass.
+    pub fn passes(&self) -> bool {
+        self.next >= self.swallowed
     }
 }
 
@@ -207,7 +265,7 @@ impl Engine {
     /// space in the data FIFO. With the last of them it computes; the result takes space.
     #[inline(never)]
     pub(super) fn enter(&mut self, q: u8, packet: u64, len: u32, now: Instant) {
-        self.free_fifo(len);
+        self.free_fifo(len.into());
         let queue = &mut self.queues[usize::from(q)];
         let Some((packet, computation)) = queue.packets.get_mut(packet).and_then(|packet| {
             let computation = packet.computation.as_mut()?;
@@ -216,7 +274,7 @@ impl Engine {
             return;
         };
         computation.entered += len as usize;
-        if computation.entered < computation.plan.source_bytes {
+        if computation.passes || computation.entered < computation.plan.source_bytes {
             return;
         }
         *packet = now;
@@ -227,7 +285,63 @@ impl Engine {
         self.buffers.push(sources);
         self.reader.fifo_used += result.len() as u64;
         computation.result = Some(result);
-        let (at, slot, desc) = (computation.at, computation.slot, computation.desc);
+        let place = (computation.at, computation.slot, computation.desc);
+        self.judge(q, place, verdict);
+    }
+
+    /// The next `len` bytes of a checksum's data enter the stream: the checksum takes them up as they go by.
+    /// Behind the last of them comes the result, if it is sent.
+    #[inline(never)]
+    pub(super) fn pass(&mut self, q: u8, packet: u64, (at, len): (u64, u32), now: Instant) {
+        let queue = &mut self.queues[usize::from(q)];
+        let lane = &mut queue.lane;
+        lane.deliver(len);
+        let Some((acknowledged_at, computation)) =
+            queue.packets.get_mut(packet).and_then(|packet| {
+                let computation = packet.computation.as_mut()?;
+                Some((&mut packet.acknowledged_at, computation))
+            })
+        else {
+            return;
+        };
+        let Some((crc, _)) = computation.plan.passes() else {
+            return;
+        };
+        let cache = &mut queue.stream.cache;
+        let begin = || crc.begin(&computation.sources, cache);
+        let mut run = computation.checksum.take().unwrap_or_else(begin);
+        let (first, rest) = lane.pieces(at, len);
+        crc.update(&mut run, first);
+        crc.update(&mut run, rest);
+        computation.entered += len as usize;
+        if computation.entered < computation.plan.source_bytes {
+            computation.checksum = Some(run);
+            return;
+        }
+        *acknowledged_at = now;
+        let (value, verdict) = crc.finish(run, cache);
+        let sent = computation.plan.sent_bytes();
+        let (first, rest) = lane.pieces_mut(at + u64::from(len), sent);
+        for (to, from) in first.iter_mut().chain(rest).zip(value.to_le_bytes()) {
+            *to = from;
+        }
+        lane.deliver(sent);
+        // The buffer goes back when the packet is complete, as a result's does.
+        let mut nothing = std::mem::take(&mut computation.sources);
+        nothing.clear();
+        computation.result = Some(nothing);
+        let place = (computation.at, computation.slot, computation.desc);
+        self.judge(q, place, verdict);
+    }
+
+    /// A checksum that is not the expected one is an error. It is known behind the last byte of the data: what
+    /// has been written by then stays (C).
+    fn judge(
+        &mut self,
+        q: u8,
+        (at, slot, desc): (Addr, u32, Descriptor),
+        verdict: Result<(), CrcMismatch>,
+    ) {
         if let Err(mismatch) = verdict {
             let bit = ErrorBit::M2s(M2sError::StreamParity);
             self.raise_because(bit, q, slot, at, desc, Some(mismatch.into()));

@@ -105,12 +105,12 @@ impl<T> Window<T> {
         Some(item)
     }
 
-    /// Forgets all items; numbers go on.
-    pub fn clear(&mut self) {
-        while self.pop_front().is_some() {}
+    /// All items, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.slots.iter().flatten()
     }
 
-    /// All items.
+    /// As [`Window::iter`].
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.slots.iter_mut().flatten()
     }
@@ -144,7 +144,7 @@ mod tests {
                         next += 1;
                     }
                     7 => {
-                        window.clear();
+                        while window.pop_front().is_some() {}
                         first = next;
                     }
                     _ => {

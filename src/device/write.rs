@@ -76,6 +76,16 @@ pub(super) struct Writer {
 }
 
 impl WriteBurst {
+    /// Whether its bytes go nowhere.
+    pub fn is_flush(&self) -> bool {
+        self.flush
+    }
+
+    /// Number of its packet in the queue.
+    pub fn packet(&self) -> u64 {
+        self.packet
+    }
+
     /// Tells an observer that it is over, and its descriptor if that is.
     #[cold]
     pub fn tell(&self, queue: usize, begun: &mut Begun, out: &mut Outbox) {
@@ -95,7 +105,12 @@ impl WriteBurst {
 /// Times of a write. Those of one queue to the same bytes become visible in issue order (A3): those to one
 /// channel do. `floors` says when the last one there does, for each channel.
 #[inline]
-fn in_order(floors: &mut Vec<Instant>, channel: usize, mut times: Times, ctx: &Ctx) -> Times {
+pub(super) fn in_order(
+    floors: &mut Vec<Instant>,
+    channel: usize,
+    mut times: Times,
+    ctx: &Ctx,
+) -> Times {
     if floors.is_empty() {
         *floors = vec![Instant::START; ctx.fabric.channels()];
     }
@@ -199,7 +214,10 @@ impl Engine {
     /// Whether writes that must be acknowledged first are not.
     fn fenced(&self, queue: &Queue) -> bool {
         let engine_fenced = (queue.engine_fence.iter().zip(&self.queues))
-            .any(|(fence, other)| other.writes.first() < *fence);
+            .any(|(fence, other)| other.writes.first() < *fence)
+            || self.strays.keys().any(|(q, burst)| {
+                (queue.engine_fence.get(usize::from(*q))).is_some_and(|fence| burst < fence)
+            });
         queue.writes.first() < queue.fence || engine_fenced
     }
 
@@ -212,8 +230,8 @@ impl Engine {
             return false;
         }
         let queue = &mut self.queues[q];
-        let fifo = &mut queue.rings[Direction::S2m as usize].fifo;
-        match fifo.front() {
+        let ring = &mut queue.rings[Direction::S2m as usize];
+        match ring.fifo.front() {
             None => return false,
             Some(prefetched) if prefetched.ready_at > now => {
                 needs.at(prefetched.ready_at);
@@ -221,7 +239,7 @@ impl Engine {
             }
             Some(_) => {}
         }
-        let Some(prefetched) = fifo.pop_front() else {
+        let Some(prefetched) = ring.fifo.pop_front() else {
             return false;
         };
         self.prefetchers[Direction::S2m as usize].held -= 1;
@@ -389,6 +407,7 @@ impl Engine {
                 channel: route.channel() as u32,
                 times,
                 issued_at: cycle,
+                lost: false,
                 answered: Instant::NEVER,
             },
         });
@@ -408,7 +427,7 @@ impl Engine {
         queue.update = update;
         packet.update_due = queue.update.is_some();
         queue.rx = None;
-        let least = began + u64::from(self.timing.rx_descriptor_cycles);
+        let least = began + self.header_cycles;
         self.writer.next_cycle = self.writer.next_cycle.max(least);
         self.packet_written(q);
     }
@@ -463,6 +482,7 @@ impl Engine {
                 channel: route.channel() as u32,
                 times,
                 issued_at: cycle,
+                lost: false,
                 answered: Instant::NEVER,
             },
         });
@@ -506,6 +526,10 @@ impl Engine {
     pub(super) fn write_timed(&mut self, q: u8, burst: u64, times: Times, ctx: &mut Ctx) {
         let queue = &mut self.queues[usize::from(q)];
         let Some(write) = queue.writes.get_mut(burst) else {
+            if let Some(times) = self.stray_timed(q, burst, times, ctx) {
+                let event = EngineEvent::Write { queue: q, burst };
+                self.agenda.push(times.done, event);
+            }
             return;
         };
         write.burst.times = in_order(
@@ -524,6 +548,7 @@ impl Engine {
         let fault = self.strike(Site::Write, q, ctx.now);
         let queue = &mut self.queues[usize::from(q)];
         let Some(write) = queue.writes.get_mut(burst) else {
+            self.land_stray(q, burst, ctx);
             return;
         };
         let late = match fault {
@@ -531,8 +556,9 @@ impl Engine {
             _ => Duration::ZERO,
         };
         let acknowledged_at = ctx.now + write.burst.times.response + late;
-        if fault != Some(FaultKind::LostAck) {
-            write.burst.answered = acknowledged_at;
+        match fault {
+            Some(FaultKind::LostAck) => write.burst.lost = true,
+            _ => write.burst.answered = acknowledged_at,
         }
         let (at, len, slot, desc) = (
             write.burst.at,

@@ -42,6 +42,22 @@ pub struct UdmaSimInterrupt {
     pub at_ns: u64,
 }
 
+/// A register that the model does not have and somebody has touched: it holds what was written and does nothing.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UdmaSimRegister {
+    /// Its physical address.
+    pub at: u64,
+    /// How often the host has read it.
+    pub reads: u64,
+    /// How often host and engines have written it.
+    pub writes: u64,
+    /// What it holds.
+    pub value: u32,
+    /// The engine or block it belongs to and its offset there, with a zero byte at the end.
+    pub name: [c_char; 52],
+}
+
 /// What a machine calls when a UDMA unit interrupts the host, on the thread that the machine belongs to. It
 /// may use the machine as anybody does.
 pub type UdmaSimInterruptHandler = Option<
@@ -276,6 +292,42 @@ pub unsafe extern "C" fn udma_sim_poll_interrupt(
                 return Ok(Status::None);
             };
             interrupt.put(taken.into());
+            Ok(Status::Ok)
+        })
+    })
+}
+
+/// The register number `index` among those that the model does not have and somebody has touched, engine by
+/// engine, then by address; UDMA_SIM_STATUS_NONE if there are not so many.
+///
+/// # Safety
+/// `found` is NULL or points to writable memory for one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn udma_sim_unmodelled_register(
+    device: UdmaSimDevice,
+    index: u64,
+    found: *mut UdmaSimRegister,
+) -> UdmaSimStatus {
+    guard(|| {
+        // SAFETY: the caller vouches for the pointer.
+        let found = unsafe { raw::out("found", found)? };
+        with_device(device, |system| {
+            let index = usize::try_from(index).unwrap_or(usize::MAX);
+            let Some(register) = system.unmodelled_registers().into_iter().nth(index) else {
+                return Ok(Status::None);
+            };
+            let mut name = [0; 52];
+            // Names are ASCII; the last byte stays zero.
+            for (to, byte) in name.iter_mut().take(51).zip(register.name.bytes()) {
+                *to = byte as c_char;
+            }
+            found.put(UdmaSimRegister {
+                at: register.at.0,
+                reads: register.reads,
+                writes: register.writes,
+                value: register.value,
+                name,
+            });
             Ok(Status::Ok)
         })
     })

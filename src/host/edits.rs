@@ -305,6 +305,8 @@ mod tests {
         assert_eq!(dmbs(&vring), [false, false, false, true, false, false]);
 
         let mut packet = packet;
+        // A CRC-32 from the stored value, with copy.
+        packet.meta_ctrl = MetaCtrl::from_bits(0x0118_8003);
         packet.meta = Some(CmeMeta {
             index: RingId::FIRST_LAP,
             meta_ctrl: MetaCtrl::PLAIN_COPY,

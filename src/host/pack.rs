@@ -510,6 +510,8 @@ mod tests {
             },
         ];
         let mut packet = CopyPacket::new(&ends, &ends);
+        // A CRC-32 from the stored value, with copy.
+        packet.meta_ctrl = MetaCtrl::from_bits(0x0118_8003);
         packet.meta = Some(CmeMeta {
             index: RingId::FIRST_LAP,
             meta_ctrl: MetaCtrl::PLAIN_COPY,

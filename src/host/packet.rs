@@ -124,6 +124,8 @@ mod tests {
         let mut vring = Vring::new(Arch::V3, "v").unwrap();
         let ends = [buffer(0x100, 64)];
         let mut packet = CopyPacket::new(&ends, &ends);
+        // A CRC-32 from the stored value, with copy.
+        packet.meta_ctrl = MetaCtrl::from_bits(0x0118_8003);
         packet.meta = Some(CmeMeta {
             index: RingId::FIRST_LAP,
             meta_ctrl: MetaCtrl::PLAIN_COPY,

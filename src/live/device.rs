@@ -229,14 +229,14 @@ impl LiveDevice {
         }
     }
 
-    /// Refuses what is no register, without asking the machine.
+    /// Refuses what is not a register, without asking the machine.
     fn check_register(&self, at: Addr) -> Result<(), BusError> {
         if !at.is_aligned(REGISTER_BYTES) {
             return Err(refused(at, BusReason::Misaligned));
         }
-        match self.owner.spec.map.engine_at(at) {
-            Some(_) => Ok(()),
-            None => Err(refused(at, BusReason::NoRegister)),
+        match self.owner.spec.map.has_register(at) {
+            true => Ok(()),
+            false => Err(refused(at, BusReason::NoRegister)),
         }
     }
 }

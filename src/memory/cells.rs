@@ -67,6 +67,11 @@ pub(super) fn window_end(offset: u64) -> Option<u64> {
     window(offset).map(|(start, _)| start + WINDOW_BYTES)
 }
 
+/// Whether the cells at byte `offset` of a block can be written.
+pub(super) fn is_writable(offset: u64) -> bool {
+    window(offset).is_some_and(|(_, window)| window != Window::Read)
+}
+
 /// The state of one event/semaphore block.
 pub(super) struct Cells {
     block: u32,

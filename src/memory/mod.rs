@@ -10,10 +10,12 @@
 
 mod cells;
 mod error;
+mod inert;
 mod regions;
 
 pub use cells::Effects;
 pub use error::{AccessError, AccessReason};
+pub use inert::{InertWord, InertWords};
 pub use regions::{Nearby, Place, Target};
 
 use crate::arch::ArchSpec;
@@ -35,6 +37,7 @@ enum Backing {
     Bytes(MmapMut),
     Cells(Box<Cells>),
     Constant([u8; 4]),
+    Inert(InertWords),
     Registers,
 }
 
@@ -114,6 +117,10 @@ impl PhysicalMemory {
                 out.copy_from_slice(&word[..out.len()]);
                 Ok(())
             }
+            Backing::Inert(words) => {
+                words.read(place.offset, out);
+                Ok(())
+            }
             Backing::Registers => Err(refuse(AccessReason::Registers)),
         }
     }
@@ -150,8 +157,47 @@ impl PhysicalMemory {
             }
             Backing::Cells(cells) => cells.write(place.offset, bytes).map_err(refuse),
             Backing::Constant(_) => Err(refuse(AccessReason::ReadOnly)),
+            Backing::Inert(words) => {
+                words.write(place.offset, bytes);
+                Ok(Effects::None)
+            }
             Backing::Registers => Err(refuse(AccessReason::Registers)),
         }
+    }
+
+    /// Whether a write of `len` bytes to a place would be taken.
+    ///
+    /// # Errors
+    ///
+    /// As [`write`](Self::write).
+    pub fn check_write(&self, place: Place, at: Addr, len: u64) -> Result<(), AccessError> {
+        let reason = match &self.backings[place.row] {
+            Backing::Bytes(_) | Backing::Inert(_) => return Ok(()),
+            Backing::Cells(_) if cells::is_writable(place.offset) => return Ok(()),
+            Backing::Cells(_) | Backing::Constant(_) => AccessReason::ReadOnly,
+            Backing::Registers => AccessReason::Registers,
+        };
+        Err(AccessError { at, len, reason })
+    }
+
+    /// The host reads a register that nothing models.
+    pub fn note_inert_read(&mut self, place: Place) {
+        if let Some(Backing::Inert(words)) = self.backings.get_mut(place.row) {
+            words.note_read(place.offset);
+        }
+    }
+
+    /// The registers that nothing models and somebody has touched, by address.
+    pub fn inert_words(&self) -> impl Iterator<Item = (Addr, Target, InertWord)> {
+        let rows = self.table.regions().iter().zip(&self.backings);
+        rows.flat_map(|(region, backing)| {
+            let words = match backing {
+                Backing::Inert(words) => Some(words.touched()),
+                _ => None,
+            };
+            let at = move |(offset, word)| (region.at(offset), region.target, word);
+            words.into_iter().flatten().map(at)
+        })
     }
 
     /// Borrows `len` bytes of HBM, State Buffer or host memory, to be read and written.
@@ -167,7 +213,7 @@ impl PhysicalMemory {
                 return Ok(&mut bytes[start..start + len as usize]);
             }
             Backing::Cells(_) | Backing::Constant(_) => AccessReason::NotBytes,
-            Backing::Registers => AccessReason::Registers,
+            Backing::Inert(_) | Backing::Registers => AccessReason::Registers,
         };
         Err(AccessError { at, len, reason })
     }
@@ -186,7 +232,7 @@ impl PhysicalMemory {
                 return Ok(&bytes[start..start + len as usize]);
             }
             Backing::Cells(_) | Backing::Constant(_) => AccessReason::NotBytes,
-            Backing::Registers => AccessReason::Registers,
+            Backing::Inert(_) | Backing::Registers => AccessReason::Registers,
         };
         Err(AccessError { at, len, reason })
     }
@@ -198,6 +244,7 @@ impl Backing {
             Storage::Bytes => Backing::Bytes(map_sparse(region)?),
             Storage::Cells { block } => Backing::Cells(Box::new(Cells::new(block))),
             Storage::Constant(value) => Backing::Constant(value.to_le_bytes()),
+            Storage::Inert => Backing::Inert(InertWords::default()),
             Storage::Registers => Backing::Registers,
         })
     }

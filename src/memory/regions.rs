@@ -35,6 +35,13 @@ pub enum Target {
         /// The engine.
         engine: EngineId,
     },
+    /// A block of registers that nothing models.
+    InertRegisters {
+        /// Index in [`AddressMap::inert`].
+        blocks: u8,
+        /// Which of them.
+        n: u16,
+    },
 }
 
 /// Where an access falls.
@@ -111,6 +118,11 @@ pub(super) struct Region {
 }
 
 impl Region {
+    /// Address of a byte of the window.
+    pub(super) fn at(&self, offset: u64) -> Addr {
+        Addr(self.base.0 + offset)
+    }
+
     /// Bytes from the base to past the last populated byte, or a little more.
     pub(super) fn span(&self) -> u64 {
         match self.layout {
@@ -132,6 +144,8 @@ pub(super) enum Storage {
     },
     /// A word that never changes.
     Constant(u32),
+    /// Words that nothing models.
+    Inert,
     /// Registers that an engine owns.
     Registers,
 }
@@ -139,7 +153,10 @@ pub(super) enum Storage {
 impl Storage {
     /// Whether it is accessed in whole 4-byte cells only.
     fn has_cells(self) -> bool {
-        matches!(self, Storage::Cells { .. } | Storage::Constant(_))
+        matches!(
+            self,
+            Storage::Cells { .. } | Storage::Constant(_) | Storage::Inert
+        )
     }
 }
 
@@ -299,6 +316,16 @@ fn list(map: &AddressMap, host_bytes: u64) -> Vec<Region> {
             (map.engine_base(engine))
                 .map(|base| flat(base, map.engine_window, target, Storage::Registers)),
         );
+    }
+    for (blocks, inert) in (0..).zip(map.inert) {
+        for n in 0..inert.count {
+            let base = Addr(inert.base.0 + u64::from(n) * inert.stride);
+            let target = Target::InertRegisters {
+                blocks,
+                n: n as u16,
+            };
+            regions.push(flat(base, inert.bytes, target, Storage::Inert));
+        }
     }
     if host_bytes > 0 {
         regions.push(flat(map.host, host_bytes, Target::Host, Storage::Bytes));

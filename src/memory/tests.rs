@@ -24,6 +24,7 @@ enum Kind {
     SemSet,
     SemInc,
     SemDec,
+    Inert,
     Registers,
 }
 
@@ -87,6 +88,13 @@ fn pieces(map: &AddressMap) -> Vec<Piece> {
         let base = map.engine_base(engine).unwrap().0;
         let target = Target::UdmaRegisters { engine };
         add(base, 0, map.engine_window, Kind::Registers, target);
+    }
+    for (blocks, inert) in (0..).zip(map.inert) {
+        for n in 0..inert.count as u16 {
+            let base = inert.base.0 + u64::from(n) * inert.stride;
+            let target = Target::InertRegisters { blocks, n };
+            add(base, 0, inert.bytes, Kind::Inert, target);
+        }
     }
     add(map.host.0, 0, HOST_BYTES, Kind::Host, Target::Host);
     all

@@ -55,7 +55,7 @@ pub(super) struct DriverAction {
 }
 
 impl FromValue for PollMode {
-    const EXPECTED: &'static str = "\"sync\", \"sync_device\" or \"async\"";
+    const EXPECTED: &'static str = "\"sync\", \"sync_device\", \"async\" or \"zero_copy\"";
 
     fn from_value(value: &Value<'_>) -> Result<Option<Self>, String> {
         let Some(text) = value.text()? else {
@@ -65,6 +65,7 @@ impl FromValue for PollMode {
             "sync" => Ok(Some(PollMode::Synchronous)),
             "sync_device" => Ok(Some(PollMode::SynchronousDevice)),
             "async" => Ok(Some(PollMode::Asynchronous)),
+            "zero_copy" => Ok(Some(PollMode::ZeroCopy)),
             _ => Err(format!("\"{text}\" is not {}", Self::EXPECTED)),
         }
     }

@@ -46,6 +46,8 @@ pub struct Report {
     pub interrupts: Vec<String>,
     /// What the device ignored or could not make sense of, in words.
     pub warnings: Vec<String>,
+    /// Registers that nothing models and somebody has touched.
+    pub unmodelled_registers: Vec<TouchedRegister>,
     /// Whether the program is race-free (`docs/ordering.md`, "Races"); `None` if nobody asked.
     pub races: Option<RaceVerdict>,
     /// Statistics, if they were asked for.
@@ -91,6 +93,21 @@ pub struct Totals {
     pub write_barriers: u64,
     /// Rx descriptors with strong-ordered writes.
     pub strong_order_writes: u64,
+}
+
+/// A register that nothing models and somebody has touched: it holds what was written and does nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TouchedRegister {
+    /// Its physical address.
+    pub at: String,
+    /// The engine or block it belongs to, and its offset there.
+    pub name: String,
+    /// What it holds.
+    pub value: u32,
+    /// Host reads.
+    pub reads: u64,
+    /// Writes of the host and of engines.
+    pub writes: u64,
 }
 
 /// One host step.
@@ -249,6 +266,20 @@ impl Report {
         for warning in &self.warnings {
             writeln!(f, "warning   {warning}")?;
         }
+        let registers = &self.unmodelled_registers;
+        for register in registers.iter().take(MOST_REGISTERS) {
+            let TouchedRegister {
+                at, name, value, ..
+            } = register;
+            writeln!(
+                f,
+                "register  {name} ({at}) is not modelled; it holds {value:#x}"
+            )?;
+        }
+        if registers.len() > MOST_REGISTERS {
+            let more = registers.len() - MOST_REGISTERS;
+            writeln!(f, "register  {more} more that are not modelled")?;
+        }
         let held = self.expectations.iter().filter(|e| e.passed).count();
         let all = self.expectations.len();
         let verdict = match (self.passed, &self.stopped) {
@@ -259,6 +290,9 @@ impl Report {
         writeln!(f, "\n{verdict}: {held} of {all} expectations held")
     }
 }
+
+/// Registers that are not modelled and that the text names one by one; the JSON has them all.
+const MOST_REGISTERS: usize = 8;
 
 /// A number with its digits in groups of three: `1,048,576`.
 fn grouped(n: u64) -> String {

@@ -5,9 +5,9 @@ use super::fill::{CHUNK, Fill, chunks};
 use super::host_side::HostSide;
 use super::place::Region;
 use super::plan::{Action, FaultPlan, Plan, Step, WaitOn};
-use super::report::{Report, StepReport, Totals};
+use super::report::{Report, StepReport, Totals, TouchedRegister};
 use super::stripped::{Strip, Stripped};
-use crate::device::Counters;
+use crate::device::{BusyChange, Counters};
 use crate::host::{Bus, BusError, PringError};
 use crate::sim::{Duration, Instant};
 use crate::system::{
@@ -328,7 +328,8 @@ impl Run<'_> {
             stopped,
             expectations,
             errors: evidence.errors().iter().map(ToString::to_string).collect(),
-            warnings: warnings(&counters),
+            warnings: warnings(&counters, &self.system),
+            unmodelled_registers: unmodelled(&self.system),
             races: None,
             faults: {
                 let injections = self.system.injections();
@@ -383,7 +384,7 @@ fn totals(counters: &Counters) -> Totals {
 }
 
 /// What the device let pass though it was hardly meant.
-fn warnings(counters: &Counters) -> Vec<String> {
+fn warnings(counters: &Counters, system: &System) -> Vec<String> {
     let told = [
         (
             counters.rx_bytes_unused,
@@ -399,11 +400,49 @@ fn warnings(counters: &Counters) -> Vec<String> {
             "descriptors of doorbells beyond the ring, ignored",
         ),
         (
+            counters.packets_dropped,
+            "packets dropped by a reset of their queue",
+        ),
+        (
             counters.notifications_lost,
             "notifications lost: software left no room in the queue",
         ),
     ];
     let told = told.into_iter().filter(|(count, _)| *count > 0);
-    told.map(|(count, what)| format!("{count} {what}"))
+    let mut warnings: Vec<String> = told
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    let engines = system.engines_in_use().into_iter();
+    let changes: Vec<BusyChange> = (engines.filter_map(|id| system.engine_status(id)))
+        .flat_map(|status| status.busy_changes)
+        .collect();
+    for change in changes.iter().take(MOST_CHANGES) {
+        let cycle = system.clock().cycle_at(change.at);
+        warnings.push(format!("{change}, cycle {cycle}"));
+    }
+    let told = changes.len().min(MOST_CHANGES) as u64;
+    if counters.busy_changes > told {
+        let more = counters.busy_changes - told;
+        warnings.push(format!(
+            "{more} more changes to queues with descriptors outstanding"
+        ));
+    }
+    warnings
+}
+
+/// Changes to busy queues that a report names one by one.
+const MOST_CHANGES: usize = 16;
+
+/// The registers that nothing models and somebody has touched.
+fn unmodelled(system: &System) -> Vec<TouchedRegister> {
+    let touched = system.unmodelled_registers().into_iter();
+    touched
+        .map(|register| TouchedRegister {
+            at: register.at.to_string(),
+            name: register.name,
+            value: register.value,
+            reads: register.reads,
+            writes: register.writes,
+        })
         .collect()
 }

@@ -194,7 +194,7 @@ impl System {
         let engines = self.engines_in_use();
         let queues = engines
             .iter()
-            .flat_map(|id| self.engines[id.0 as usize].stalls())
+            .flat_map(|id| self.engines[id.0 as usize].stalls(&self.clock))
             .map(Waiter::Queue);
         let sequencers = self.sequencers.iter().filter_map(|sequencer| {
             let SequencerState::Waiting {

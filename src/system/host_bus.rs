@@ -1,9 +1,9 @@
 //! The host's side of a [`System`]: memory accesses take effect at once, register accesses travel.
 
-use super::System;
+use super::{Posted, System};
 use crate::arch::EngineId;
 use crate::host::{Bus, BusError, BusReason, TimedBus};
-use crate::memory::Target;
+use crate::memory::{Place, Target};
 use crate::sim::{Duration, Instant};
 use crate::units::Addr;
 
@@ -11,8 +11,8 @@ use crate::units::Addr;
 const REGISTER_BYTES: u64 = 4;
 
 impl System {
-    /// Which register of which engine lies at an address.
-    fn register_at(&self, at: Addr) -> Result<(EngineId, u64), BusError> {
+    /// What register lies at an address.
+    fn register_at(&self, at: Addr) -> Result<Register, BusError> {
         let refuse = |reason| BusError {
             at,
             len: REGISTER_BYTES,
@@ -21,15 +21,26 @@ impl System {
         if !at.is_aligned(REGISTER_BYTES) {
             return Err(refuse(BusReason::Misaligned));
         }
-        match self
-            .memory
-            .resolve(at, REGISTER_BYTES)
-            .map(|place| (place.target, place.offset))
-        {
-            Ok((Target::UdmaRegisters { engine }, offset)) => Ok((engine, offset)),
+        let place = self.memory.resolve(at, REGISTER_BYTES);
+        match place.map(|place| (place, place.target)) {
+            Ok((place, Target::UdmaRegisters { engine })) => {
+                Ok(Register::Engine(engine, place.offset))
+            }
+            Ok((place, Target::InertRegisters { .. } | Target::EventBlock { .. })) => {
+                Ok(Register::Word(place))
+            }
             _ => Err(refuse(BusReason::NoRegister)),
         }
     }
+}
+
+/// What a register access reaches.
+#[derive(Clone, Copy)]
+enum Register {
+    /// An offset in an engine's window.
+    Engine(EngineId, u64),
+    /// A word of memory: an event, a semaphore, or a register that nothing models.
+    Word(Place),
 }
 
 impl System {
@@ -62,8 +73,17 @@ impl System {
 
     /// What the register at `at` shows at this instant.
     pub(crate) fn sample_register(&mut self, at: Addr) -> Result<u32, BusError> {
-        let (engine, offset) = self.register_at(at)?;
-        Ok(self.engines[engine.0 as usize].read_register(offset))
+        match self.register_at(at)? {
+            Register::Engine(engine, offset) => {
+                Ok(self.engines[engine.0 as usize].read_register(offset))
+            }
+            Register::Word(place) => {
+                self.memory.note_inert_read(place);
+                let mut word = [0; REGISTER_BYTES as usize];
+                self.memory.read(at, &mut word)?;
+                Ok(u32::from_le_bytes(word))
+            }
+        }
     }
 }
 
@@ -88,7 +108,14 @@ impl Bus for System {
 
     /// Posted: arrives after the configured delay, in the order of the host's writes.
     fn write_reg(&mut self, at: Addr, value: u32) -> Result<(), BusError> {
-        let register = self.register_at(at)?;
+        let register = match self.register_at(at)? {
+            Register::Engine(engine, offset) => Posted::Engine(engine, offset),
+            Register::Word(place) => {
+                // What can only be read says so at once.
+                self.memory.check_write(place, at, REGISTER_BYTES)?;
+                Posted::Word(at)
+            }
+        };
         let way = self.config.values.host.register_write;
         self.host_posted_until = self.post_register(self.host_part, way, register, value);
         Ok(())

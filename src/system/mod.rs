@@ -20,10 +20,10 @@ use crate::arch::regs::{Direction, UdmaState};
 use crate::arch::{Arch, ArchSpec, EngineId};
 use crate::config::Config;
 use crate::device::{
-    Counters, Ctx, DeviceError, Engine, Fabric, Fault, InFlight, Injection, Outbox, RegisterRead,
-    Times,
+    BusyChange, Counters, Ctx, DeviceError, Engine, Fabric, Fault, InFlight, Injection, Outbox,
+    RegisterRead, Times,
 };
-use crate::memory::{Effects, PhysicalMemory};
+use crate::memory::{Effects, InertWord, PhysicalMemory, Target};
 use crate::sim::{Clock, ComponentId, Duration, EventClass, EventQueue, Instant, Turn};
 use crate::units::{Addr, Cycles};
 use sequencer::Sequencer;
@@ -35,13 +35,18 @@ enum Event {
     /// It is an engine's turn.
     Engine(EngineId, EventClass),
     /// A register write posted earlier arrives.
-    Register {
-        engine: EngineId,
-        offset: u64,
-        value: u32,
-    },
+    Register { register: Posted, value: u32 },
     /// A sequencer's next step.
     Sequencer(SequencerId),
+}
+
+/// Where a register write goes.
+#[derive(Clone, Copy, Debug)]
+enum Posted {
+    /// To an offset in an engine's window.
+    Engine(EngineId, u64),
+    /// To a word of memory: an event, a semaphore, or a register that nothing models.
+    Word(Addr),
 }
 
 /// Why a machine could not be built.
@@ -75,8 +80,25 @@ pub struct EngineStatus {
     pub causes: [u32; 2],
     /// The first occurrence of each error.
     pub errors: Vec<DeviceError>,
+    /// The first changes to queues that had descriptors outstanding.
+    pub busy_changes: Vec<BusyChange>,
     /// What it has done.
     pub counters: Counters,
+}
+
+/// A register that nothing models and somebody has touched: it holds what was written and does nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnmodelledRegister {
+    /// Where it is.
+    pub at: Addr,
+    /// The block it belongs to, as `SDMA block 3 of the device + 0x1c`.
+    pub name: String,
+    /// What it holds.
+    pub value: u32,
+    /// Host reads.
+    pub reads: u64,
+    /// Writes of the host and of engines.
+    pub writes: u64,
 }
 
 /// An interrupt that a unit sent to the host: one message each time a main group becomes pending. A
@@ -238,8 +260,37 @@ impl System {
             states: Direction::ALL.map(|direction| engine.state(direction)),
             causes: Direction::ALL.map(|direction| engine.causes(direction)),
             errors: engine.errors().to_vec(),
+            busy_changes: engine.busy_changes().to_vec(),
             counters: *engine.counters(),
         })
+    }
+
+    /// The registers that nothing models and somebody has touched: those of the engines' windows in engine order, then
+    /// the others by address.
+    pub fn unmodelled_registers(&self) -> Vec<UnmodelledRegister> {
+        let of = |at, name, word: InertWord| UnmodelledRegister {
+            at,
+            name,
+            value: word.value,
+            reads: word.reads,
+            writes: word.writes,
+        };
+        let engines = (0..).map(EngineId).zip(&self.engines);
+        let windows = engines.flat_map(|(id, engine)| {
+            let base = self.spec.map.engine_base(id).unwrap_or_default();
+            (engine.unmodelled()).map(move |(offset, word)| {
+                of(Addr(base.0 + offset), format!("{id} + {offset:#x}"), word)
+            })
+        });
+        let others = self.memory.inert_words().map(|(at, target, word)| {
+            let Target::InertRegisters { blocks, n } = target else {
+                return of(at, String::new(), word);
+            };
+            let block = &self.spec.map.inert[usize::from(blocks)];
+            let offset = at.0 - block.base.0 - u64::from(n) * block.stride;
+            of(at, format!("{} {n} + {offset:#x}", block.name), word)
+        });
+        windows.chain(others).collect()
     }
 
     /// The engines that anybody has written a register of, in engine order.
@@ -370,13 +421,19 @@ impl System {
                     self.watch_engine(id);
                 }
             }
-            Event::Register {
-                engine,
-                offset,
-                value,
-            } => {
+            Event::Register { register, value } => {
                 self.posted -= 1;
-                self.write_engine_register(engine, offset, value);
+                match register {
+                    Posted::Engine(engine, offset) => {
+                        self.write_engine_register(engine, offset, value);
+                    }
+                    // Refused before it was posted if it could not be done.
+                    Posted::Word(at) => {
+                        if let Ok(effects) = self.memory.write(at, &value.to_le_bytes()) {
+                            self.wake_sequencers(effects);
+                        }
+                    }
+                }
                 self.outbox.progress = true;
             }
             Event::Sequencer(id) => {
@@ -502,7 +559,7 @@ impl System {
         &mut self,
         from: ComponentId,
         delay: Duration,
-        (engine, offset): (EngineId, u64),
+        register: Posted,
         value: u32,
     ) -> Instant {
         let arrives = self.now() + delay;
@@ -511,11 +568,7 @@ impl System {
             arrives,
             EventClass::Register,
             from,
-            Event::Register {
-                engine,
-                offset,
-                value,
-            },
+            Event::Register { register, value },
         );
         arrives
     }

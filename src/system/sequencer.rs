@@ -2,7 +2,7 @@
 //! doorbells. Each runs one straight program; an instruction takes effect at one instant.
 
 use super::condition::SemTest;
-use super::{Activity, Event, System};
+use super::{Activity, Event, Posted, System};
 use crate::arch::regs::{self, Direction};
 use crate::arch::{EngineId, EventBlock};
 use crate::memory::Target;
@@ -365,7 +365,7 @@ impl System {
                 let part = self.sequencers[id.0].part;
                 let register = direction.queue_reg(queue, regs::queue::DRTP_INC);
                 let way = self.config.values.sequencer.register_write;
-                self.post_register(part, way, (engine, register), count);
+                self.post_register(part, way, Posted::Engine(engine, register), count);
             }
             SequencerOp::Delay(cycles) => delay = self.clock.span(cycles),
             SequencerOp::Read { name, at, len } => self.read_for(id, name, at, len),

@@ -4,7 +4,9 @@
 
 pub mod cli;
 
-use udma_sim::arch::regs::{self, ChangeState, Direction, QueueCfg, RateLimitMask, global, queue};
+use udma_sim::arch::regs::{
+    self, ChangeState, Direction, QueueCfg, RateLimitMask, general, global, queue,
+};
 use udma_sim::arch::{Arch, EngineId, EventBlock};
 use udma_sim::config::Config;
 use udma_sim::desc::{BarrierMode, CopyFlags, Descriptor, RingId, build_copy};
@@ -100,6 +102,13 @@ impl Rig {
     pub fn read_reg(&mut self, engine: u32, offset: u64) -> u32 {
         let base = self.arch.spec().map.engine_base(EngineId(engine)).unwrap();
         self.system.read_reg(Addr(base.0 + offset)).unwrap()
+    }
+
+    /// Has every AXI error detected, as the driver does on V2: elsewhere they abort anyway.
+    pub fn detect_axi_errors(&mut self, engine: u32) {
+        for word in 0..128 {
+            self.reg(engine, regs::GEN + general::AXI_ERROR_1 + 4 * word, 0xf);
+        }
     }
 
     /// Programs both rings of a queue and starts the engine.

@@ -238,6 +238,32 @@ pub struct OutstandingM2s {
     pub comp_data_wr: u8,
 }
 
+/// The S2M `ostand_cfg_rd` register: transactions in flight. Laid out unlike its M2S twin.
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct OutstandingS2mRd {
+    /// Descriptor reads.
+    pub desc_rd: u8,
+    /// Not used.
+    pub reserved_15_8: u8,
+    /// Stream acknowledgements; not modelled.
+    pub stream_ack: u8,
+    /// Not used.
+    pub reserved_31_24: u8,
+}
+
+/// The S2M `ostand_cfg_wr_2` register.
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct OutstandingS2mWr2 {
+    /// Data writes in flight.
+    #[bits(10)]
+    pub data_wr: u16,
+    /// Not used.
+    #[bits(22)]
+    pub reserved_31_10: u32,
+}
+
 /// The S2M `ostand_cfg_wr` register: transactions in flight.
 #[bitfield(u32)]
 #[derive(PartialEq, Eq)]
@@ -274,7 +300,11 @@ pub struct CfgLen {
 #[derive(PartialEq, Eq)]
 pub struct DescPrefCfg2 {
     /// Descriptors of the longest packet.
+    #[bits(12)]
     pub max_desc_per_pkt: u16,
+    /// Not used.
+    #[bits(4)]
+    pub reserved_15_12: u8,
     /// Round robin between queues, whatever their QoS.
     #[bits(default = true)]
     pub force_rr: bool,

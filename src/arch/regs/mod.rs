@@ -192,11 +192,11 @@ pub mod global {
     pub const DESC_RD_CFG_3: u64 = 0x11c;
     /// M2S outstanding limits, [`super::OutstandingM2s`].
     pub const M2S_OSTAND_CFG: u64 = 0x124;
-    /// S2M outstanding read limits.
+    /// S2M outstanding read limits, [`super::OutstandingS2mRd`].
     pub const S2M_OSTAND_CFG_RD: u64 = 0x124;
     /// S2M outstanding write limits, [`super::OutstandingS2mWr`].
     pub const S2M_OSTAND_CFG_WR: u64 = 0x128;
-    /// S2M outstanding data writes, 10 bits.
+    /// S2M outstanding data writes, [`super::OutstandingS2mWr2`]: the limit from V4 on.
     pub const S2M_OSTAND_CFG_WR_2: u64 = 0x12c;
     /// State of the pipelines, [`super::UdmaStateReg`]; read only.
     pub const STATE: u64 = 0x200;
@@ -297,15 +297,20 @@ pub mod general {
     pub const IOFIC_MAIN: u64 = 0x0000;
     /// Main interrupt groups.
     pub const IOFIC_MAIN_GROUPS: u64 = 16;
-    /// First secondary interrupt group: M2S errors, then S2M errors, a cause bit per error bit.
+    /// First secondary interrupt group: M2S errors, then S2M errors, a cause bit per error bit; then those of
+    /// the AXI masters' FIFOs.
     pub const IOFIC_SECONDARY: u64 = 0x2000;
     /// Secondary interrupt groups.
-    pub const IOFIC_SECONDARY_GROUPS: u64 = 2;
+    pub const IOFIC_SECONDARY_GROUPS: u64 = 3;
     /// AXI timeout in cycles.
     pub const AXI_CFG_1: u64 = 0x2300;
-    /// First AXI error table.
+    /// AXI error detection tables, one of [`AXI_MASTER_TABLE_BYTES`] for each master, in the order of the interrupt
+    /// groups: descriptor reads, data and completion writes of M2S, then of S2M, MSI-X.
     pub const AXI_ERROR_1: u64 = 0x2900;
-    /// Second AXI error table.
+    /// Bytes of a master's error detection table: a word for each combination of parity error (4), timeout (2)
+    /// and error response (1); not 0, the error is detected.
+    pub const AXI_MASTER_TABLE_BYTES: u64 = 0x40;
+    /// AXI error control of each master: an index and the word there.
     pub const AXI_ERROR_2: u64 = 0x2b00;
     /// Per-queue AXI attributes.
     pub const AXI_QUEUE: u64 = 0x2c00;

@@ -4,7 +4,8 @@
 
 use super::{
     CfgLen, CompCfg, DataCfg, DescPrefCfg, DescPrefCfg2, Direction, DwrrCfg, OutstandingM2s,
-    OutstandingS2mWr, QueueCfg, RateLimitMask, RingPointer, general, global, iofic, notific, queue,
+    OutstandingS2mRd, OutstandingS2mWr, OutstandingS2mWr2, QueueCfg, RateLimitMask, RingPointer,
+    general, global, iofic, notific, queue,
 };
 use crate::arch::{Arch, ArchSpec};
 
@@ -57,6 +58,11 @@ pub enum Reset {
     /// [`DescPrefCfg2`] with the generation's limit of descriptors in a packet (C: what the runtime
     /// packs to).
     DescriptorLimit,
+    /// [`OutstandingS2mWr2`]: 0 before V4, where the register limits nothing; from V4 on what the driver
+    /// programs (C as a reset value).
+    WideWrites,
+    /// [`DataCfg`] with the beats that the driver programs: 1024 on V2, 2296 since (A; C as a reset value).
+    DataFifo,
 }
 
 impl Reset {
@@ -66,6 +72,16 @@ impl Reset {
             Reset::Value(value) => value,
             Reset::DescriptorLimit => DescPrefCfg2::new()
                 .with_max_desc_per_pkt(spec.limits.tx_descs_per_packet as u16)
+                .into_bits(),
+            Reset::WideWrites if spec.caps.wide_write_limit => OutstandingS2mWr2::new()
+                .with_data_wr(WIDE_OUTSTANDING)
+                .into_bits(),
+            Reset::WideWrites => 0,
+            Reset::DataFifo => DataCfg::new()
+                .with_data_fifo_depth(match spec.arch {
+                    Arch::V2 => 1024,
+                    Arch::V3 | Arch::V4 => 2296,
+                })
                 .into_bits(),
         }
     }
@@ -111,10 +127,14 @@ const fn since(row: Row, since: Arch) -> Row {
 /// as a reset value it is modelled (C), so that an engine nobody configured behaves like one a
 /// driver did.
 const OUTSTANDING: u8 = 128;
-/// Beats of a fresh engine's data FIFO (A: 1024 by default).
-const DATA_FIFO_BEATS: u16 = 1024;
+/// The same for the data writes of V4, and for stream acknowledgements.
+const WIDE_OUTSTANDING: u16 = 256;
+const STREAM_ACKS: u8 = 0x40;
 /// Longest packet of a fresh engine: all that the field can say (C).
 const MAX_PKT_SIZE: u32 = 0xf_ffff;
+
+/// The layout that drivers choose by it: below 4, a unit has 4 queues (A).
+const DMA_VERSION: u32 = 4;
 
 const FIRST_LAP: u32 = RingPointer::new().into_bits();
 
@@ -183,7 +203,9 @@ pub const GLOBAL: &[Row] = &[
     command("err_log_clear", global::ERR_LOG_CLEAR),
     inert("desc_pref_cfg_1", global::DESC_PREF_CFG_1, 0),
     live("desc_pref_cfg_3", global::DESC_PREF_CFG_3, 0),
-    words(inert("features", global::FEATURES, 0), 6),
+    inert("features", global::FEATURES, 0),
+    inert("dma_version", global::DMA_VERSION, DMA_VERSION),
+    words(inert("features_2", global::DMA_VERSION + 4, 0), 4),
 ];
 
 /// Global registers, M2S only.
@@ -214,13 +236,10 @@ pub const GLOBAL_M2S: &[Row] = &[
         reset: Reset::DescriptorLimit,
         ..live("desc_pref_cfg_2", global::DESC_PREF_CFG_2, 0)
     },
-    live(
-        "data_cfg",
-        global::M2S_DATA_CFG,
-        DataCfg::new()
-            .with_data_fifo_depth(DATA_FIFO_BEATS)
-            .into_bits(),
-    ),
+    Row {
+        reset: Reset::DataFifo,
+        ..live("data_cfg", global::M2S_DATA_CFG, 0)
+    },
     live("dwrr", global::M2S_DWRR, DwrrCfg::new().into_bits()),
     live("dwrr_deficit", global::M2S_DWRR_DEFICIT, 0),
     live("rate_limiter", global::M2S_RATE_LIMITER, 0),
@@ -236,7 +255,7 @@ pub const GLOBAL_M2S: &[Row] = &[
         "stream_rate_limit_sw_ctrl",
         global::M2S_STREAM_RATE_LIMIT_SW_CTRL,
     ),
-    inert(
+    live(
         "stream_rate_limit_mask",
         global::M2S_STREAM_RATE_LIMIT_MASK,
         0,
@@ -258,7 +277,10 @@ pub const GLOBAL_S2M: &[Row] = &[
     live(
         "ostand_cfg_rd",
         global::S2M_OSTAND_CFG_RD,
-        OutstandingM2s::new().with_desc_rd(OUTSTANDING).into_bits(),
+        OutstandingS2mRd::new()
+            .with_desc_rd(OUTSTANDING)
+            .with_stream_ack(STREAM_ACKS)
+            .into_bits(),
     ),
     live(
         "ostand_cfg_wr",
@@ -267,7 +289,10 @@ pub const GLOBAL_S2M: &[Row] = &[
             .with_data_wr(OUTSTANDING)
             .into_bits(),
     ),
-    live("ostand_cfg_wr_2", global::S2M_OSTAND_CFG_WR_2, 0),
+    Row {
+        reset: Reset::WideWrites,
+        ..live("ostand_cfg_wr_2", global::S2M_OSTAND_CFG_WR_2, 0)
+    },
     live("stream_cfg", global::S2M_STREAM_CFG, 0),
     live(
         "pref_queue_en",
@@ -314,11 +339,13 @@ pub const INTERRUPT_GROUP: &[Row] = &[
 pub const GENERAL: &[Row] = &[
     live("axi_cfg_1", general::AXI_CFG_1, 0),
     words(inert("axi_cfg", general::AXI_CFG_1 + 4, 0), 63),
-    words(inert("axi_error_1", general::AXI_ERROR_1, 0), 128),
+    words(live("axi_error_1", general::AXI_ERROR_1, 0), 128),
     words(inert("axi_error_2", general::AXI_ERROR_2, 0), 64),
     words(inert("axi_queue", general::AXI_QUEUE, 0), 64),
-    words(inert("axi_interrupts", general::AXI_INTERRUPTS, 0), 6 * 64),
-    words(inert("spare", general::SPARE, 0), 8),
+    words(inert("axi_interrupts", general::AXI_INTERRUPTS, 0), 7 * 64),
+    words(live("spare", general::SPARE, 0), 2),
+    words(inert("spare_ones", general::SPARE + 8, u32::MAX), 2),
+    words(inert("spare_rest", general::SPARE + 16, 0), 4),
 ];
 
 /// The GEN_EX block.
@@ -339,6 +366,8 @@ pub enum InterruptGroup {
     Main(u8),
     /// The secondary group of one half's errors.
     Errors(Direction),
+    /// The third secondary group: errors of the AXI masters' FIFOs.
+    AxiErrors,
 }
 
 /// What an offset in a unit's window names.
@@ -404,6 +433,10 @@ impl Place {
                 let offset = offset - iofic::GROUP_BYTES;
                 Place::Interrupt(InterruptGroup::Errors(Direction::S2m), offset)
             }
+            Some(offset) if offset < general::IOFIC_SECONDARY_GROUPS * iofic::GROUP_BYTES => {
+                let offset = offset - 2 * iofic::GROUP_BYTES;
+                Place::Interrupt(InterruptGroup::AxiErrors, offset)
+            }
             _ => Place::General(within),
         }
     }
@@ -451,6 +484,7 @@ fn block(name: &str, queues: u32) -> Option<(u64, [&'static [Row]; 2])> {
     match name {
         "m2s_errors" => Some((errors, [INTERRUPT_GROUP, &[]])),
         "s2m_errors" => Some((errors + iofic::GROUP_BYTES, [INTERRUPT_GROUP, &[]])),
+        "axi_errors" => Some((errors + 2 * iofic::GROUP_BYTES, [INTERRUPT_GROUP, &[]])),
         "gen" => Some((super::GEN, [GENERAL, &[]])),
         "gen_ex" => Some((super::GEN_EX, [GENERAL_EX, &[]])),
         "notific" => Some((super::NOTIFIC, [NOTIFIC, &[]])),
@@ -467,7 +501,7 @@ pub enum NameError {
     /// No such block.
     #[error(
         "\"{0}\" names no block of registers; write m2s, s2m, m2s.q0 to q15, s2m.q0 to q15, main0 to \
-         main15, m2s_errors, s2m_errors, gen, gen_ex or notific, a dot, and the register"
+         main15, m2s_errors, s2m_errors, axi_errors, gen, gen_ex or notific, a dot, and the register"
     )]
     Block(String),
     /// No such register in the block on this generation.
@@ -548,7 +582,11 @@ mod tests {
                 0x3a070,
                 Some(Place::Interrupt(InterruptGroup::Errors(S2m), 0x30)),
             ),
-            (0x3a080, Some(Place::General(0x2080))),
+            (
+                0x3a080,
+                Some(Place::Interrupt(InterruptGroup::AxiErrors, 0)),
+            ),
+            (0x3a0c0, Some(Place::General(0x20c0))),
             (0x3c400, Some(Place::GeneralEx(0x400))),
             (0x40000, None),
             (0x4110c, Some(Place::Notific(0x10c))),

@@ -12,7 +12,7 @@
 //!     tx_ring: Addr(0x10_0000),
 //!     rx_ring: Addr(0x20_0000),
 //!     completion: Addr(0x4000_0000_0000),
-//!     ring_size: 4096,
+//!     ring_size: 8192,
 //! };
 //! let mut driver = DmaDriver::init(bus, Arch::V3, EngineId(0), 0, memory)?;
 //! driver.copy(bus, Addr(0x100_0000), Addr(0x200_0000), 1 << 20, PollMode::SynchronousDevice)?;
@@ -39,13 +39,14 @@ use crate::desc::{
 };
 use crate::sim::Duration;
 use crate::units::Addr;
-use transfer::{Batch, Chunk};
+use transfer::{Barriers, Batch, Chunk};
 
-/// Most data descriptors of a batch; the batch of a 4096-descriptor ring.
-pub const MAX_BATCH_DESCS: u32 = 2031;
+/// Most data descriptors of a batch (A: the public driver ends a batch behind the descriptor with the number
+/// 4096 / 2 - 16 - 1, counted from 0).
+pub const MAX_BATCH_DESCS: u32 = 2032;
 
-/// Descriptors of the queue that the driver's sizes are made for.
-pub const HOST_QUEUE_DESCS: u32 = 4096;
+/// Descriptors of the driver's own rings (A: it asks for 4096, which its rounding up doubles).
+pub const HOST_QUEUE_DESCS: u32 = 8192;
 
 /// Batches that can be in flight at once: one is staged while the other runs.
 pub const BATCHES_IN_FLIGHT: usize = 2;
@@ -222,7 +223,7 @@ impl DmaDriver {
     }
 
     /// Most data descriptors of a batch on these rings: half the ring less the guard and the marker,
-    /// and never more than 2031.
+    /// and never more than [`MAX_BATCH_DESCS`].
     pub fn max_batch(&self) -> u32 {
         (self.memory.ring_size / 2 - GUARD_DESCS - 1).min(MAX_BATCH_DESCS)
     }
@@ -359,10 +360,13 @@ impl DmaDriver {
                 return Ok(());
             };
             let chunks = transfer.take_chunks(self.max_batch());
-            let staged = self.stage(bus, &chunks, marker).and_then(|descriptors| {
-                self.queue.trigger(bus, descriptors, descriptors)?;
-                Ok(descriptors)
-            });
+            let last = transfer.barriers(self.arch);
+            let staged = self
+                .stage(bus, &chunks, marker, last)
+                .and_then(|descriptors| {
+                    self.queue.trigger(bus, descriptors, descriptors)?;
+                    Ok(descriptors)
+                });
             match staged {
                 Ok(descriptors) => transfer.push(Batch {
                     marker,
@@ -378,13 +382,14 @@ impl DmaDriver {
         Ok(())
     }
 
-    /// Writes a batch into the rings: the data, the last of it with a write barrier, then the
-    /// marker. Returns how many descriptors that is.
+    /// Writes a batch into the rings: the data, then the marker, with the barriers of the last of either. Returns
+    /// how many descriptors that is.
     fn stage(
         &mut self,
         bus: &mut dyn TimedBus,
         chunks: &[Chunk],
         marker: usize,
+        barriers: Barriers,
     ) -> Result<u32, DriverError> {
         let count = chunks.len() as u32 + 1;
         let tx_slots = self.tx_cursor.reserve(count)?;
@@ -398,9 +403,10 @@ impl DmaDriver {
         let last_data = chunks.len().checked_sub(1);
         let (mut tx_ring, mut rx_ring) = (Vec::new(), Vec::new());
         for (index, chunk) in chunks.iter().chain([&completion]).enumerate() {
-            let barrier = match last_data == Some(index) {
-                true => BarrierMode::WriteBarrier,
-                false => BarrierMode::None,
+            let barrier = match index {
+                _ if index == chunks.len() => barriers.marker,
+                _ if last_data == Some(index) => barriers.data,
+                _ => BarrierMode::None,
             };
             // Both rings are of one size and staged together: they are in the same phase.
             let phase = tx_slots.phase(index as u32);

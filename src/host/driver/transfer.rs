@@ -2,7 +2,8 @@
 
 use super::BATCHES_IN_FLIGHT;
 use super::poll::PollMode;
-use crate::desc::MAX_DESC_BYTES;
+use crate::arch::Arch;
+use crate::desc::{BarrierMode, MAX_DESC_BYTES};
 use crate::units::Addr;
 use std::collections::VecDeque;
 
@@ -19,6 +20,13 @@ pub(super) struct Chunk {
 pub(super) struct Batch {
     pub marker: usize,
     pub descriptors: u32,
+}
+
+/// Barriers of the last data descriptor of a batch and of its marker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Barriers {
+    pub data: BarrierMode,
+    pub marker: BarrierMode,
 }
 
 /// A copy or fill that was started. It must be waited for: that also stages what is left of it.
@@ -75,10 +83,31 @@ impl Transfer {
     /// Whether another batch may go: a synchronous transfer waits for each.
     pub(super) fn may_stage(&self) -> bool {
         let most = match self.mode {
-            PollMode::Asynchronous => BATCHES_IN_FLIGHT,
+            PollMode::Asynchronous | PollMode::ZeroCopy => BATCHES_IN_FLIGHT,
             PollMode::Synchronous | PollMode::SynchronousDevice => 1,
         };
         self.in_flight.len() < most
+    }
+
+    /// The barriers of the batch staged last (A: the public driver 2.26.5). Without zero copy the data behind which
+    /// the marker stands has a write barrier. With it, only the end of a transfer into the device needs any: data
+    /// for HBM and the marker for the host take different ways.
+    pub(super) fn barriers(&self, arch: Arch) -> Barriers {
+        let (data, marker) = match self.mode {
+            PollMode::ZeroCopy if self.to_host(arch) || !self.staged_all() => {
+                (BarrierMode::None, BarrierMode::None)
+            }
+            PollMode::ZeroCopy if arch.spec().caps.strong_order_writes => {
+                (BarrierMode::None, BarrierMode::StrongOrder)
+            }
+            _ => (BarrierMode::WriteBarrier, BarrierMode::None),
+        };
+        Barriers { data, marker }
+    }
+
+    /// Whether the bytes go to host memory, which the driver tells by a bit of the address.
+    fn to_host(&self, arch: Arch) -> bool {
+        self.dst.0 & arch.spec().map.host.0 != 0
     }
 
     /// The next chunks to stage, at most `most`.

@@ -83,8 +83,11 @@ pub(super) fn next(
                     false => AFTER_ALL,
                 }
             }
-            // The stream processor takes all of it before it gives anything.
-            Some(_) => 0,
+            // The stream processor takes all of it before it gives anything, unless it lets it pass.
+            Some(_) => match planned.as_ref().and_then(|plan| plan.passes()) {
+                Some((_, values)) => place.saturating_sub(values as u64),
+                None => 0,
+            },
         };
         let constant =
             matches!(memory.resolve(at, len), Ok(place) if place.target == Target::Constant);
