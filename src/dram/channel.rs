@@ -199,14 +199,14 @@ impl Channel {
     }
 
     /// Serves accesses to one row of each of a run's banks, which arrive at cycle `at`, one after the other, if
-    /// nobody waits and the bus is free within nRC, counted from the end of a refresh under way: with nothing
-    /// to choose between, the banks alone say when each command can be sent (C: somebody who comes while they
+    /// nobody waits and the bus is free within two nRC, counted from the end of a refresh under way, enough for what
+    /// one engine sends meanwhile: with nothing to choose between, the banks alone say when each command can be sent (C: somebody who comes while they
     /// wait for the bus cannot overtake them). Accesses that a refresh would cut in two are served after it (C).
     /// Returns the cycle after the last data.
     #[inline]
     pub(super) fn serve_at_once(&mut self, at: u64, row: u32, run: Run, kind: Kind) -> Option<u64> {
         let idle = self.next == u64::MAX && self.arrivals.is_empty();
-        let soon = at.max(self.refreshed) + self.banks.row_cycle();
+        let soon = at.max(self.refreshed) + 2 * self.banks.row_cycle();
         if !idle || self.banks.any_column_from(kind) > soon {
             return None;
         }

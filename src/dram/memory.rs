@@ -367,8 +367,8 @@ mod tests {
         while at_once(&mut dram, now, 0, 256, Kind::Read).is_some() {
             served += 1;
         }
-        // Sixteen cycles each, 71 within which the bus must be free.
-        assert!((2..8).contains(&served), "{served}");
+        // Sixteen cycles each, 142 within which the bus must be free.
+        assert!((4..12).contains(&served), "{served}");
         // The next pseudo-channel is free, until somebody waits there.
         dram.enqueue(now, 256, 256, Kind::Read, 0).unwrap();
         assert_eq!(at_once(&mut dram, now, 256, 256, Kind::Read), None);
