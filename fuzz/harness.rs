@@ -11,7 +11,7 @@ use udma_sim::arch::regs::{
     self, ChangeState, Direction, M2sError, QueueCfg, QueueSwCtrl, RingPointer, S2mError, general,
     global, iofic, notific, queue,
 };
-use udma_sim::arch::{Arch, EngineId, EventBlock, UDMA_UNIT_BYTES};
+use udma_sim::arch::{Arch, EngineId, EventBlock, QueueId, UDMA_UNIT_BYTES};
 use udma_sim::config::Config;
 use udma_sim::desc::Descriptor;
 use udma_sim::device::{ErrorBit, Fault, FaultKind, When};
@@ -145,7 +145,11 @@ impl Machine {
                 let (direction, q, count) = (input.direction()?, input.queue()?, input.u32()?);
                 // Mostly a few, sometimes anything.
                 let count = if count >> 28 == 0 { count } else { count % 40 };
-                self.write(engine, direction.queue_reg(q, queue::DRTP_INC), count);
+                self.write(
+                    engine,
+                    direction.queue_reg(QueueId(q), queue::DRTP_INC),
+                    count,
+                );
                 Some(())
             }
             10 => {
@@ -159,7 +163,7 @@ impl Machine {
             }
             11 => {
                 let (direction, q, strobes) = (input.direction()?, input.queue()?, input.u32()?);
-                let register = direction.queue_reg(q, queue::sw_ctrl(direction));
+                let register = direction.queue_reg(QueueId(q), queue::sw_ctrl(direction));
                 self.write(engine, register, strobes & 0x1ff);
                 Some(())
             }
@@ -266,7 +270,7 @@ impl Machine {
         let within = row.offset + 4 * input.below(row.words)?;
         let offset = match scope & 1 {
             _ if notific => regs::NOTIFIC + within,
-            0 => direction.queue_reg(q, within),
+            0 => direction.queue_reg(QueueId(q), within),
             _ => direction.global_reg(within),
         };
         // Small values reach more than large ones, and the reset value mends what others broke.
@@ -288,7 +292,8 @@ impl Machine {
             self.restore(engine);
         }
         for direction in Direction::ALL {
-            let mut set = |within, value| self.write(engine, direction.queue_reg(q, within), value);
+            let mut set =
+                |within, value| self.write(engine, direction.queue_reg(QueueId(q), within), value);
             set(
                 queue::sw_ctrl(direction),
                 QueueSwCtrl::new().with_rst_q(true).into_bits(),
@@ -324,7 +329,7 @@ impl Machine {
         let mask = u32::from(options >> 4);
         self.write(
             engine,
-            Direction::M2s.queue_reg(q, queue::M2S_RATE_LIMIT_MASK),
+            Direction::M2s.queue_reg(QueueId(q), queue::M2S_RATE_LIMIT_MASK),
             mask,
         );
         Some(())
@@ -352,7 +357,7 @@ impl Machine {
             }
             for q in 0..QUEUES {
                 for (within, value) in resets(queues) {
-                    self.write(engine, direction.queue_reg(q, within), value);
+                    self.write(engine, direction.queue_reg(QueueId(q), within), value);
                 }
             }
             for (within, value) in resets([NOTIFIC, &[]]) {
@@ -367,9 +372,11 @@ impl Machine {
     fn work(&mut self, engine: u32, input: &mut Input) -> Option<()> {
         let q = input.queue()?;
         for direction in Direction::ALL {
-            let tail = self.read(engine, direction.queue_reg(q, queue::DRTP));
+            let tail = self.read(engine, direction.queue_reg(QueueId(q), queue::DRTP));
             let tail = RingPointer::from_bits(tail);
-            let length = self.read(engine, direction.queue_reg(q, queue::DRL)).max(1);
+            let length = self
+                .read(engine, direction.queue_reg(QueueId(q), queue::DRL))
+                .max(1);
             let count = 1 + input.u8()? % 24;
             for n in 0..u32::from(count) {
                 let slot = (tail.index() + n) % length;
@@ -378,8 +385,16 @@ impl Machine {
             }
         }
         let (tx, rx) = (u32::from(input.u8()? % 24), u32::from(input.u8()? % 24));
-        self.write(engine, Direction::S2m.queue_reg(q, queue::DRTP_INC), rx);
-        self.write(engine, Direction::M2s.queue_reg(q, queue::DRTP_INC), tx);
+        self.write(
+            engine,
+            Direction::S2m.queue_reg(QueueId(q), queue::DRTP_INC),
+            rx,
+        );
+        self.write(
+            engine,
+            Direction::M2s.queue_reg(QueueId(q), queue::DRTP_INC),
+            tx,
+        );
         Some(())
     }
 
@@ -487,7 +502,7 @@ impl Machine {
                 let reset = QueueSwCtrl::new().with_rst_q(true).into_bits();
                 self.write(
                     engine,
-                    direction.queue_reg(q, queue::sw_ctrl(direction)),
+                    direction.queue_reg(QueueId(q), queue::sw_ctrl(direction)),
                     reset,
                 );
             }
@@ -548,7 +563,7 @@ impl Machine {
             let when = When::Nth(nth.into());
             let fault = Fault {
                 engine: EngineId(engine),
-                queue,
+                queue: QueueId(queue),
                 kind,
                 when,
             };

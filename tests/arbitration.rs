@@ -3,11 +3,11 @@
 mod common;
 
 use common::{Program, Rig};
-use udma_sim::arch::Arch;
 use udma_sim::arch::regs::{
     self, ChangeState, Direction, DwrrCfg, QueueDwrrCfg1, RateLimitCfg1, RateLimitMask,
     RateLimiterCfg, global, queue,
 };
+use udma_sim::arch::{Arch, QueueId};
 use udma_sim::desc::BarrierMode;
 use udma_sim::sim::Duration;
 use udma_sim::system::Condition;
@@ -32,7 +32,7 @@ fn shares(rig: &mut Rig, lens: [u32; 4], ns: u64) -> [u32; 4] {
     rig.reg(0, Direction::M2s.global_reg(global::CHANGE_STATE), stop);
     rig.wait(Condition::Idle);
     [0, 1, 2, 3].map(|q| {
-        let packets = Direction::M2s.queue_reg(q, queue::M2S_TX_PKT);
+        let packets = Direction::M2s.queue_reg(QueueId(q), queue::M2S_TX_PKT);
         rig.read_reg(0, packets)
     })
 }
@@ -68,7 +68,7 @@ fn deficit_round_robin_follows_the_weights() {
         for (q, weight) in [16u32, 32, 48, 64].into_iter().enumerate() {
             rig.reg(
                 0,
-                Direction::M2s.queue_reg(q as u8, queue::M2S_DWRR_CFG_3),
+                Direction::M2s.queue_reg(QueueId(q as u8), queue::M2S_DWRR_CFG_3),
                 weight,
             );
         }
@@ -94,7 +94,11 @@ fn deficit_round_robin_follows_the_weights() {
 fn qos_classes_go_first_on_v4() {
     for arch in Arch::ALL {
         let mut rig = Rig::new(arch);
-        rig.reg(0, Direction::M2s.queue_reg(2, queue::M2S_DWRR_CFG_2), 3);
+        rig.reg(
+            0,
+            Direction::M2s.queue_reg(QueueId(2), queue::M2S_DWRR_CFG_2),
+            3,
+        );
         let got = shares(&mut rig, [4096; 4], 30_000);
         if arch == Arch::V4 {
             assert!(got[2] > 4 * (got[0] + got[1] + got[3]).max(1), "{got:?}");
@@ -113,7 +117,7 @@ fn rate_limited(masked: bool, cfg: RateLimiterCfg, bits: u32) -> Rig {
     let mut rig = Rig::new(Arch::V3);
     let common = Direction::M2s.global_reg(global::M2S_RATE_LIMITER);
     rig.reg(0, common, cfg.with_short_cycle_size(10).into_bits());
-    let word = |offset| Direction::M2s.queue_reg(1, queue::M2S_RATE_LIMIT) + offset;
+    let word = |offset| Direction::M2s.queue_reg(QueueId(1), queue::M2S_RATE_LIMIT) + offset;
     rig.reg(0, word(regs::rate_limit::TOKEN_SIZE_2), bits);
     let bucket = RateLimitCfg1::new().with_max_burst_size(4096).with_en(true);
     rig.reg(0, word(regs::rate_limit::CFG_1), bucket.into_bits());
@@ -143,7 +147,7 @@ fn a_rate_limiter_can_count_packets() {
         let packets = RateLimiterCfg::new().with_pkt_mode_en(true);
         let mut rig = rate_limited(false, packets, 0);
         // The long cycle is 100 short ones of 10 cycles; the bucket holds 16 packets.
-        let word = |offset| Direction::M2s.queue_reg(1, queue::M2S_RATE_LIMIT) + offset;
+        let word = |offset| Direction::M2s.queue_reg(QueueId(1), queue::M2S_RATE_LIMIT) + offset;
         rig.reg(0, word(regs::rate_limit::CYCLE), 100);
         rig.reg(0, word(regs::rate_limit::TOKEN_SIZE_1), 8);
         let bucket = RateLimitCfg1::new().with_max_burst_size(16).with_en(true);
@@ -186,7 +190,7 @@ fn strict_queues_go_before_the_weights() {
     let mode = DwrrCfg::new().with_en_dwrr(true).into_bits();
     rig.reg(0, Direction::M2s.global_reg(global::M2S_DWRR), mode);
     for q in 0..4u8 {
-        let bank = |offset| Direction::M2s.queue_reg(q, offset);
+        let bank = |offset| Direction::M2s.queue_reg(QueueId(q), offset);
         rig.reg(0, bank(queue::M2S_DWRR_CFG_3), 16);
         let strict = QueueDwrrCfg1::new().with_strict(q > 1).into_bits();
         rig.reg(0, bank(queue::M2S_DWRR_CFG_1), strict);

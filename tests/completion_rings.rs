@@ -6,7 +6,7 @@ use common::{MS, Program, Rig, config, pattern};
 use udma_sim::arch::regs::{
     self, CompCfg, Direction, QueueSwCtrl, RingPointer, global, iofic, queue,
 };
-use udma_sim::arch::{Arch, EngineId};
+use udma_sim::arch::{Arch, EngineId, QueueId};
 use udma_sim::desc::BarrierMode;
 use udma_sim::sim::Duration;
 use udma_sim::system::{Condition, WaitOutcome};
@@ -34,9 +34,17 @@ fn completion_rings_record_every_descriptor() {
         let mut rig = Rig::new(arch);
         rig.poke(SRC, &pattern(65536, 6));
         for (direction, base) in [(Direction::M2s, TX_RING), (Direction::S2m, RX_RING)] {
-            rig.reg(0, direction.queue_reg(5, queue::CRBP_LOW), base as u32);
+            rig.reg(
+                0,
+                direction.queue_reg(QueueId(5), queue::CRBP_LOW),
+                base as u32,
+            );
             let on = CompCfg::new().with_en_comp_ring_update(true).into_bits();
-            rig.reg(0, direction.queue_reg(5, queue::comp_cfg(direction)), on);
+            rig.reg(
+                0,
+                direction.queue_reg(QueueId(5), queue::comp_cfg(direction)),
+                on,
+            );
         }
         rig.reg(0, Direction::S2m.global_reg(global::S2M_COMP_CFG_1C), 2);
         // A packet of two Tx descriptors that fills one Rx descriptor and part of another, then a
@@ -81,7 +89,7 @@ fn completion_rings_record_every_descriptor() {
         );
         for direction in Direction::ALL {
             for register in [queue::CRHP, queue::CRHP_INTERNAL] {
-                let head = rig.read_reg(0, direction.queue_reg(5, register));
+                let head = rig.read_reg(0, direction.queue_reg(QueueId(5), register));
                 assert_eq!(head, 0x4000_0003, "{arch} {direction:?}");
             }
         }
@@ -93,8 +101,16 @@ fn completion_rings_wrap_with_their_phase_and_report_bad_addresses() {
     let arch = Arch::V3;
     let mut rig = Rig::new(arch);
     let on = CompCfg::new().with_en_comp_ring_update(true).into_bits();
-    rig.reg(0, Direction::S2m.queue_reg(0, queue::CRBP_LOW), 0x2_0000);
-    rig.reg(0, Direction::S2m.queue_reg(0, queue::S2M_COMP_CFG), on);
+    rig.reg(
+        0,
+        Direction::S2m.queue_reg(QueueId(0), queue::CRBP_LOW),
+        0x2_0000,
+    );
+    rig.reg(
+        0,
+        Direction::S2m.queue_reg(QueueId(0), queue::S2M_COMP_CFG),
+        on,
+    );
     let mut program = copies(arch, 32, 64);
     rig.start(0, 0, &program);
     rig.idle();
@@ -111,13 +127,13 @@ fn completion_rings_wrap_with_their_phase_and_report_bad_addresses() {
     assert_eq!(phase(&mut rig, 2), 2);
     assert_eq!(phase(&mut rig, 3), 1);
     assert_eq!(phase(&mut rig, 31), 1);
-    let head = rig.read_reg(0, Direction::S2m.queue_reg(0, queue::CRHP));
+    let head = rig.read_reg(0, Direction::S2m.queue_reg(QueueId(0), queue::CRHP));
     assert_eq!(head, 0x8000_0003);
 
     let mut rig = Rig::new(arch);
     rig.reg(
         0,
-        Direction::S2m.queue_reg(0, queue::CRBP_HIGH),
+        Direction::S2m.queue_reg(QueueId(0), queue::CRBP_HIGH),
         0xffff_0000,
     );
     rig.start(0, 0, &copies(arch, 1, 64));
@@ -134,7 +150,7 @@ fn coalescing(arch: Arch, cycles: u32, disabled: bool) -> Rig {
     let wait = format!("completion_coalesce_cycles = {cycles}");
     let edits = [("completion_coalesce_cycles = 64", wait.as_str())];
     let mut rig = Rig::with(config(arch, &edits), 0);
-    let register = |offset| Direction::S2m.queue_reg(0, offset);
+    let register = |offset| Direction::S2m.queue_reg(QueueId(0), offset);
     rig.reg(0, register(queue::CRBP_LOW), RING as u32);
     let cfg = CompCfg::new()
         .with_en_comp_ring_update(true)
@@ -158,7 +174,7 @@ fn run(rig: &mut Rig, packets: u32) -> [u32; 3] {
     let later = rig.system.now() + Duration::from_ns(20_000);
     rig.wait(Condition::Until(later));
     let head = |rig: &mut Rig, register| {
-        let value = rig.read_reg(0, Direction::S2m.queue_reg(0, register));
+        let value = rig.read_reg(0, Direction::S2m.queue_reg(QueueId(0), register));
         let pointer = RingPointer::from_bits(value);
         pointer.index() + 32 * (u32::from(pointer.ring_id()) - 1)
     };
@@ -220,7 +236,11 @@ fn gathered_records_survive_a_reset() {
     assert_eq!(run(&mut rig, 3), [3, 0, 0]);
     for direction in Direction::ALL {
         let reset = QueueSwCtrl::new().with_rst_q(true).into_bits();
-        rig.reg(0, direction.queue_reg(0, queue::sw_ctrl(direction)), reset);
+        rig.reg(
+            0,
+            direction.queue_reg(QueueId(0), queue::sw_ctrl(direction)),
+            reset,
+        );
     }
     // The next record does not continue them: they are sent.
     assert_eq!(run(&mut rig, 1), [1, 0, 3]);

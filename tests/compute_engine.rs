@@ -6,7 +6,7 @@ mod common;
 use common::{Program, Rig, config, pattern};
 use proptest::prelude::*;
 use udma_sim::arch::regs::{Direction, M2sError, QueueSwCtrl, S2mError, UdmaState, global, queue};
-use udma_sim::arch::{Arch, EngineId, EventBlock};
+use udma_sim::arch::{Arch, EngineId, EventBlock, QueueId};
 use udma_sim::config::Config;
 use udma_sim::desc::{
     BarrierMode, Buffer, BuiltPacket, CceInfo, CcePacket, CceType, DType, Descriptor, Permutation,
@@ -215,7 +215,7 @@ fn a_refused_packet_names_bit_and_descriptor() {
             };
             assert_eq!(
                 (error.bit, error.queue, error.fatal),
-                (ErrorBit::M2s(bit), 0, !masked)
+                (ErrorBit::M2s(bit), QueueId(0), !masked)
             );
             assert!(error.to_string().contains(text), "{error}");
             let states = rig.system.engine_status(EngineId(0)).unwrap();
@@ -620,7 +620,11 @@ fn a_queue_reset_forgets_checksums() {
     rig.idle();
     for direction in Direction::ALL {
         let reset = QueueSwCtrl::new().with_rst_q(true).into_bits();
-        rig.reg(0, direction.queue_reg(0, queue::sw_ctrl(direction)), reset);
+        rig.reg(
+            0,
+            direction.queue_reg(QueueId(0), queue::sw_ctrl(direction)),
+            reset,
+        );
     }
     let mut program = Program::default();
     program.raw(&crc_packet(0x1_8000, &[(SRC, 9)]), &[(DST, 4)]);

@@ -7,7 +7,7 @@ use udma_sim::arch::regs::{
     self, CfgLen, ChangeState, DescPrefCfg3, Direction, OutstandingM2s, QueueSwCtrl, StreamCfg,
     UdmaState, UdmaStateReg, general, global, iofic, queue,
 };
-use udma_sim::arch::{Arch, EngineId};
+use udma_sim::arch::{Arch, EngineId, QueueId};
 use udma_sim::desc::BarrierMode;
 use udma_sim::sim::Duration;
 use udma_sim::system::{Condition, WaitOutcome};
@@ -44,7 +44,7 @@ fn every_offset_can_be_read_and_written() {
         rig.reg(0, regs::GEN + general::AXI_CFG_1, 100_000_000);
         assert_eq!(rig.read_reg(0, regs::GEN + general::AXI_CFG_1), 100_000_000);
         // Base registers keep what was written, the ring uses the address bits.
-        let base = Direction::M2s.queue_reg(2, queue::DRBP_LOW);
+        let base = Direction::M2s.queue_reg(QueueId(2), queue::DRBP_LOW);
         assert_eq!(rig.read_reg(0, base), 0xffff_ffff);
     }
 }
@@ -188,7 +188,11 @@ fn an_aborted_engine_recovers() {
         let reset = QueueSwCtrl::new().with_rst_q(true).into_bits();
         for q in 0..2 {
             for direction in Direction::ALL {
-                rig.reg(0, direction.queue_reg(q, queue::sw_ctrl(direction)), reset);
+                rig.reg(
+                    0,
+                    direction.queue_reg(QueueId(q), queue::sw_ctrl(direction)),
+                    reset,
+                );
             }
         }
         rig.poke(DST, &[0; 3 * 4096]);
@@ -377,7 +381,7 @@ fn the_data_tail_holds_packets_back() {
     for arch in [Arch::V3, Arch::V4] {
         let mut rig = Rig::new(arch);
         rig.poke(SRC, &pattern(8 * 64, 8));
-        let data_doorbell = Direction::M2s.queue_reg(0, queue::M2S_TDRDTP_INC);
+        let data_doorbell = Direction::M2s.queue_reg(QueueId(0), queue::M2S_TDRDTP_INC);
         rig.init(0, 0, 32);
         rig.reg(0, data_doorbell, 3);
         let program = copies(arch, 8, 64);
@@ -389,12 +393,12 @@ fn the_data_tail_holds_packets_back() {
             panic!("the data tail was passed");
         };
         assert_eq!(rig.system.counters().packets, 3);
-        let head = rig.read_reg(0, Direction::M2s.queue_reg(0, queue::DRHP));
+        let head = rig.read_reg(0, Direction::M2s.queue_reg(QueueId(0), queue::DRHP));
         assert_eq!(head, 0x4000_0008, "all were fetched");
         rig.reg(0, data_doorbell, 5);
         rig.idle();
         assert!(rig.peek(DST, 8 * 64) == pattern(8 * 64, 8));
-        let tail = rig.read_reg(0, Direction::M2s.queue_reg(0, queue::M2S_TDRDTP));
+        let tail = rig.read_reg(0, Direction::M2s.queue_reg(QueueId(0), queue::M2S_TDRDTP));
         assert_eq!(tail, 0x4000_0008);
     }
 }
@@ -505,7 +509,7 @@ fn a_limit_of_zero_is_named() {
                 "s2m.ostand_cfg_rd.desc_rd",
             ),
             (
-                M2s.queue_reg(0, queue::DESC_PREF_CFG),
+                M2s.queue_reg(QueueId(0), queue::DESC_PREF_CFG),
                 0,
                 "desc_pref_cfg.fifo_depth of its tx ring",
             ),
@@ -612,7 +616,7 @@ fn the_completion_head_counts_without_a_ring() {
             rig.start(0, 0, &copies(arch, 11, 64));
             rig.idle();
             for direction in Direction::ALL {
-                let head = rig.read_reg(0, direction.queue_reg(0, queue::CRHP));
+                let head = rig.read_reg(0, direction.queue_reg(QueueId(0), queue::CRHP));
                 let counted = if silent { 0 } else { 11 };
                 assert_eq!(head & 0xff_ffff, counted, "{arch} {direction:?}");
             }

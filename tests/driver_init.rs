@@ -11,7 +11,7 @@ use common::{MS, Rig, pattern};
 use udma_sim::arch::regs::{
     ChangeState, Direction, QueueCfg, QueueSwCtrl, RingPointer, UdmaState, global, queue,
 };
-use udma_sim::arch::{Arch, EngineId, HostEngine};
+use udma_sim::arch::{Arch, EngineId, HostEngine, QueueId};
 use udma_sim::desc::{BarrierMode, CopyFlags, Descriptor, RingId, build_copy};
 use udma_sim::host::{Bus, MARKER};
 use udma_sim::sim::Duration;
@@ -113,7 +113,7 @@ impl Driver {
         ];
         for (offset, value) in writes(text, &names) {
             driver.write(offset, value);
-            if offset == M2s.queue_reg(QUEUE, queue::DRL) {
+            if offset == M2s.queue_reg(QueueId(QUEUE), queue::DRL) {
                 driver.length = value;
             }
         }
@@ -154,8 +154,8 @@ impl Driver {
         self.stage(words, words + 4, 4, BarrierMode::None);
         let count = (self.staged - self.rung) as u32;
         self.rung = self.staged;
-        self.write(S2m.queue_reg(QUEUE, queue::DRTP_INC), count);
-        self.write(M2s.queue_reg(QUEUE, queue::DRTP_INC), count);
+        self.write(S2m.queue_reg(QueueId(QUEUE), queue::DRTP_INC), count);
+        self.write(M2s.queue_reg(QueueId(QUEUE), queue::DRTP_INC), count);
     }
 
     fn wait(&mut self) -> WaitOutcome {
@@ -200,7 +200,7 @@ impl Driver {
     /// What the driver does to a queue: off, `rst_q`, bases, length, on; first Tx, then Rx.
     fn set_up_queue(&mut self) {
         for (direction, ring) in [(M2s, TX_RING), (S2m, RX_RING)] {
-            let at = |register| direction.queue_reg(QUEUE, register);
+            let at = |register| direction.queue_reg(QueueId(QUEUE), register);
             let base = self.host + ring;
             let reset = QueueSwCtrl::new().with_rst_q(true).into_bits();
             let off = QueueCfg::new();
@@ -279,7 +279,7 @@ fn many_laps_and_the_completion_head() {
             assert_eq!(driver.wait(), WaitOutcome::Met, "{arch} {kind:?}");
             driver.rig.idle();
             for direction in Direction::ALL {
-                let head = driver.read(direction.queue_reg(QUEUE, queue::CRHP));
+                let head = driver.read(direction.queue_reg(QueueId(QUEUE), queue::CRHP));
                 let done = driver.staged % u64::from(driver.length);
                 let index = RingPointer::from_bits(head).index();
                 assert_eq!(u64::from(index), done, "{arch} {kind:?} {direction:?}");

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use udma_sim::arch::regs::{
     Direction, OutstandingM2s, OutstandingS2mWr, QueueStatus, global, queue,
 };
-use udma_sim::arch::{Arch, EngineId};
+use udma_sim::arch::{Arch, EngineId, QueueId};
 use udma_sim::desc::{BarrierMode, CopyFlags, Descriptor, RingId, build_copy};
 use udma_sim::sim::Duration;
 use udma_sim::system::{Condition, WaitOutcome};
@@ -174,7 +174,7 @@ fn q_dmb_shows_while_the_queue_is_suspended() {
     program.copy(arch, SRC, DST, 65536, BarrierMode::Dmb);
     program.copy(arch, SRC, DST, 65536, BarrierMode::None);
     rig.start(0, 0, &program);
-    let status = Direction::M2s.queue_reg(0, queue::STATUS);
+    let status = Direction::M2s.queue_reg(QueueId(0), queue::STATUS);
     let mut seen = [false; 2];
     for _ in 0..20 {
         let value = QueueStatus::from_bits(rig.read_reg(0, status));
@@ -227,7 +227,7 @@ fn pointers_wrap_with_their_phase() {
         }
         for direction in Direction::ALL {
             for register in [queue::DRHP, queue::DRTP, queue::DCP] {
-                let value = rig.read_reg(0, direction.queue_reg(3, register));
+                let value = rig.read_reg(0, direction.queue_reg(QueueId(3), register));
                 // Lap n ends at slot 0 of lap n + 1, whose phase is n + 2 modulo 4.
                 assert_eq!(
                     value,
@@ -297,10 +297,10 @@ fn registers_can_be_reached_by_dma() {
     rig.poke(SRC + 0x1000, &1u32.to_le_bytes());
     let mut program = Program::default();
     for direction in [Direction::S2m, Direction::M2s] {
-        let bell = other + direction.queue_reg(0, queue::DRTP_INC);
+        let bell = other + direction.queue_reg(QueueId(0), queue::DRTP_INC);
         program.copy(arch, SRC + 0x1000, bell, 4, BarrierMode::None);
     }
-    let length = other + Direction::M2s.queue_reg(0, queue::DRL);
+    let length = other + Direction::M2s.queue_reg(QueueId(0), queue::DRL);
     program.copy(arch, length, DST + 0x1000, 4, BarrierMode::None);
     rig.start(0, 0, &program);
     rig.idle();
@@ -381,7 +381,7 @@ fn doorbells_beyond_the_ring_are_ignored_and_counted() {
 #[test]
 fn a_ring_that_shrinks_under_its_descriptors_takes_no_more() {
     let mut rig = Rig::new(Arch::V3);
-    let register = |offset| Direction::M2s.queue_reg(0, offset);
+    let register = |offset| Direction::M2s.queue_reg(QueueId(0), offset);
     rig.reg(0, register(queue::DRL), 32);
     rig.doorbell(0, 0, Direction::M2s, 20);
     rig.reg(0, register(queue::DRL), 16);
@@ -483,7 +483,7 @@ proptest! {
         }
         for (q, rx, value, wait) in strobes {
             let direction = if rx { Direction::S2m } else { Direction::M2s };
-            rig.reg(0, direction.queue_reg(q, queue::sw_ctrl(direction)), value);
+            rig.reg(0, direction.queue_reg(QueueId(q), queue::sw_ctrl(direction)), value);
             rig.doorbell(0, q, direction, value & 0x3f);
             rig.wait(Condition::Until(rig.system.now() + Duration::from_ns(wait)));
         }

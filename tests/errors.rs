@@ -10,7 +10,7 @@ use udma_sim::arch::regs::{
     self, ChangeState, CompCfg, DescPrefCfg2, Direction, M2sError, QueueSwCtrl, S2mError,
     UdmaState, general, global, iofic, queue,
 };
-use udma_sim::arch::{Arch, EngineId};
+use udma_sim::arch::{Arch, EngineId, QueueId};
 use udma_sim::desc::{BarrierMode, Descriptor};
 use udma_sim::device::ErrorBit;
 use udma_sim::sim::Duration;
@@ -77,14 +77,14 @@ impl Scene {
     /// Moves a ring.
     fn ring_at(&mut self, direction: Direction, at: u64) {
         self.rings[direction as usize] = Some(at);
-        let base = |offset| direction.queue_reg(0, offset);
+        let base = |offset| direction.queue_reg(QueueId(0), offset);
         self.rig.reg(0, base(queue::DRBP_LOW), at as u32);
         self.rig.reg(0, base(queue::DRBP_HIGH), (at >> 32) as u32);
     }
 
     /// A completion ring.
     fn completions_at(&mut self, direction: Direction, at: u64) {
-        let register = |offset| direction.queue_reg(0, offset);
+        let register = |offset| direction.queue_reg(QueueId(0), offset);
         self.set(register(queue::CRBP_LOW), at as u32);
         self.set(register(queue::CRBP_HIGH), (at >> 32) as u32);
         let on = CompCfg::new().with_en_comp_ring_update(true).into_bits();
@@ -138,7 +138,7 @@ const CASES: &[Case] = &[
             };
             rig.wait(first);
             let reset = QueueSwCtrl::new().with_rst_q(true).into_bits();
-            rig.reg(0, S2m.queue_reg(0, queue::S2M_SW_CTRL), reset);
+            rig.reg(0, S2m.queue_reg(QueueId(0), queue::S2M_SW_CTRL), reset);
             rig.wait(Condition::Until(
                 rig.system.now() + Duration::from_ns(1_000),
             ));
@@ -229,7 +229,7 @@ const CASES: &[Case] = &[
         "a Tx ring at no memory",
         M2sError::PrefetchResponse,
         Log::Zeros,
-        |scene| scene.set(M2s.queue_reg(0, queue::DRBP_HIGH), NOWHERE),
+        |scene| scene.set(M2s.queue_reg(QueueId(0), queue::DRBP_HIGH), NOWHERE),
     ),
     m2s(
         "a Tx ring that takes longer than the AXI timeout",
@@ -329,7 +329,7 @@ const CASES: &[Case] = &[
         "an Rx ring at no memory",
         S2mError::PrefetchResponse,
         Log::Zeros,
-        |scene| scene.set(S2m.queue_reg(0, queue::DRBP_HIGH), NOWHERE),
+        |scene| scene.set(S2m.queue_reg(QueueId(0), queue::DRBP_HIGH), NOWHERE),
     ),
     s2m(
         "an Rx ring that takes longer than the AXI timeout",
@@ -545,7 +545,11 @@ fn every_error_can_be_recovered_from() {
             rig.reg(0, group(direction, iofic::CAUSE), 0);
             rig.reg(0, direction.global_reg(global::ERR_LOG_CLEAR), 1);
             let reset = QueueSwCtrl::new().with_rst_q(true).into_bits();
-            rig.reg(0, direction.queue_reg(0, queue::sw_ctrl(direction)), reset);
+            rig.reg(
+                0,
+                direction.queue_reg(QueueId(0), queue::sw_ctrl(direction)),
+                reset,
+            );
         }
         let mut good = Program::default();
         for n in 0..20 {

@@ -6,7 +6,7 @@ use common::{MS, Program, Rig, config, pattern};
 use udma_sim::arch::regs::{
     self, Direction, M2sError, QueueSwCtrl, S2mError, UdmaState, general, global, queue,
 };
-use udma_sim::arch::{Arch, EngineId};
+use udma_sim::arch::{Arch, EngineId, QueueId};
 use udma_sim::desc::BarrierMode;
 use udma_sim::device::{ErrorBit, Fault, FaultKind, When};
 use udma_sim::sim::Duration;
@@ -19,7 +19,7 @@ const LEN: u32 = 4096;
 fn fault(kind: FaultKind, nth: u64) -> Fault {
     Fault {
         engine: EngineId(0),
-        queue: 2,
+        queue: QueueId(2),
         kind,
         when: When::Nth(nth),
     }
@@ -253,7 +253,7 @@ fn a_fault_needs_a_queue_that_exists() {
     for (engine, queue) in [(34, 0), (0, 16)] {
         let fault = Fault {
             engine: EngineId(engine),
-            queue,
+            queue: QueueId(queue),
             ..fault(FaultKind::ReadError, 0)
         };
         let refused = rig.system.inject(fault).unwrap_err().to_string();
@@ -313,7 +313,11 @@ fn a_reset_under_a_packet_is_a_completion_mismatch() {
     let during = rig.system.now() + Duration::from_ns(2_000);
     rig.wait(Condition::Until(during));
     let reset = QueueSwCtrl::new().with_rst_q(true).into_bits();
-    rig.reg(0, Direction::S2m.queue_reg(0, queue::S2M_SW_CTRL), reset);
+    rig.reg(
+        0,
+        Direction::S2m.queue_reg(QueueId(0), queue::S2M_SW_CTRL),
+        reset,
+    );
     rig.wait(Condition::Until(during + Duration::from_ns(1_000)));
     // A fresh ring takes the rest of the packet.
     rig.doorbell(0, 0, Direction::S2m, 1);

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 use udma_sim::arch::regs::{Direction, iofic, queue};
-use udma_sim::arch::{Arch, EngineId, EventBlock, regs};
+use udma_sim::arch::{Arch, EngineId, EventBlock, QueueId, regs};
 use udma_sim::host::{Bus, BusReason, Pring, QueueOptions, QueuePair, UserBar, Vring};
 use udma_sim::live::{LiveDevice, LiveError, Lockstep, StallReport, Watchdog};
 use udma_sim::sim;
@@ -128,7 +128,7 @@ fn register_reads_follow_writes() {
                     .map
                     .engine_base(EngineId(host as u32 % 3))
                     .unwrap();
-                let register = Direction::S2m.queue_reg(host as u8, queue::DRL);
+                let register = Direction::S2m.queue_reg(QueueId(host as u8), queue::DRL);
                 let at = Addr(window.0 + register);
                 for value in 0..200 {
                     device.write_reg(at, value).unwrap();
@@ -341,7 +341,7 @@ fn lockstep_run(jitter: u64) -> Vec<Vec<(u64, String)>> {
                     let outcome = host.wait(&idle(&queue), MS).unwrap();
                     log.push((host.now().unwrap().as_fs(), format!("{outcome:?}")));
                     let window = arch.spec().map.engine_base(EngineId(0)).unwrap();
-                    let status = Direction::S2m.queue_reg((3 - n) as u8, queue::DCP);
+                    let status = Direction::S2m.queue_reg(QueueId((3 - n) as u8), queue::DCP);
                     let seen = host.read_reg(Addr(window.0 + status)).unwrap();
                     log.push((host.now().unwrap().as_fs(), format!("{seen:#x}")));
                     host.sleep(sim::Duration::from_ns(37 * (n + 1))).unwrap();

@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 use udma_sim::arch::regs::{ChangeState, Direction, QueueCfg, global, queue};
-use udma_sim::arch::{Arch, EngineId};
+use udma_sim::arch::{Arch, EngineId, QueueId};
 use udma_sim::desc::{BarrierMode, CopyFlags, Descriptor, RingId, build_copy};
 use udma_sim::host::{Bus, MARKER};
 use udma_sim::live::{LiveDevice, Watchdog};
@@ -71,7 +71,7 @@ impl Queue {
         for direction in Direction::ALL {
             let ring = queue.ring(direction, 0).0;
             let mut set = |offset, value| {
-                let at = register(direction.queue_reg(q, offset));
+                let at = register(direction.queue_reg(QueueId(q), offset));
                 device.write_reg(at, value).unwrap();
             };
             set(queue::DRBP_LOW, ring as u32);
@@ -99,12 +99,12 @@ impl Queue {
     }
 
     fn doorbell(&self, device: &mut LiveDevice, direction: Direction, count: u32) {
-        let at = register(direction.queue_reg(self.q, queue::DRTP_INC));
+        let at = register(direction.queue_reg(QueueId(self.q), queue::DRTP_INC));
         device.write_reg(at, count).unwrap();
     }
 
     fn switch(&self, device: &mut LiveDevice, direction: Direction, on: bool) {
-        let at = register(direction.queue_reg(self.q, queue::CFG));
+        let at = register(direction.queue_reg(QueueId(self.q), queue::CFG));
         device.write_reg(at, enables(on)).unwrap();
     }
 

@@ -5,7 +5,7 @@ mod common;
 
 use common::{MS, Program, Rig, pattern};
 use udma_sim::arch::regs::{self, Direction, M2sError, UdmaState, notific};
-use udma_sim::arch::{Arch, EngineId};
+use udma_sim::arch::{Arch, EngineId, QueueId};
 use udma_sim::desc::{BarrierMode, Notification};
 use udma_sim::host::{Bus, NotificationError, NotificationReader};
 use udma_sim::system::Condition;
@@ -55,7 +55,7 @@ fn packets_that_ask_for_it_are_notified_and_no_others() {
     let now = rig.system.cycles().0;
     let got = take_all(&mut rig, &mut reader);
     let seen: Vec<_> = got.iter().map(|n| (n.queue, n.slot, n.packets)).collect();
-    assert_eq!(seen, [(5, 0, 1), (5, 2, 3)]);
+    assert_eq!(seen, [(QueueId(5), 0, 1), (QueueId(5), 2, 3)]);
     assert!(
         got[0].cycle <= got[1].cycle && got[1].cycle <= now,
         "{got:?}"

@@ -6,7 +6,7 @@ mod common;
 
 use common::{MS, Program, Rig, config, ring_base};
 use udma_sim::arch::regs::{self, Direction, RateLimitMask, RingPointer};
-use udma_sim::arch::{Arch, EngineId};
+use udma_sim::arch::{Arch, EngineId, QueueId};
 use udma_sim::config::Config;
 use udma_sim::desc::BarrierMode::{
     self, Dmb, None as Plain, StrongOrder as Sow, WriteBarrier as Wb,
@@ -140,7 +140,7 @@ fn mp_masked(rig: &mut Rig, b: &[BarrierMode]) -> bool {
     rig.init(0, 0, 32);
     rig.reg(
         0,
-        Direction::M2s.queue_reg(0, regs::queue::M2S_RATE_LIMIT_MASK),
+        Direction::M2s.queue_reg(QueueId(0), regs::queue::M2S_RATE_LIMIT_MASK),
         RateLimitMask::new().into_bits(),
     );
     rig.write_ring(0, 0, Direction::M2s, &program.tx);
@@ -344,7 +344,7 @@ fn second_lap(arch: Arch, src: u64, dst: u64, barrier: BarrierMode) -> (Descript
 /// Until the current pointer of both rings has left every slot below `slot` behind.
 fn wait_current(rig: &mut Rig, slot: u32) {
     for direction in Direction::ALL {
-        let current = direction.queue_reg(0, regs::queue::DCP);
+        let current = direction.queue_reg(QueueId(0), regs::queue::DCP);
         let passed = |pointer: RingPointer| pointer.index() >= slot || pointer.ring_id() != 1;
         while !passed(RingPointer::from_bits(rig.read_reg(0, current))) {}
     }
@@ -513,7 +513,7 @@ fn a_sequencer_hop() {
         rig.write_ring(1, 0, Direction::S2m, &consumer.rx);
         let bell = |direction| SequencerOp::Doorbell {
             engine: EngineId(1),
-            queue: 0,
+            queue: QueueId(0),
             direction,
             count: 1,
         };

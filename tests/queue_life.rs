@@ -6,7 +6,7 @@ mod common;
 use common::{MS, Program, Rig, pattern};
 use std::time::Instant;
 use udma_sim::arch::regs::{Direction, QueueCfg, QueueStatus, QueueSwCtrl, RingPointer, queue};
-use udma_sim::arch::{Arch, EngineId};
+use udma_sim::arch::{Arch, EngineId, QueueId};
 use udma_sim::desc::BarrierMode;
 use udma_sim::device::{Fault, FaultKind, When};
 use udma_sim::sim::Duration;
@@ -25,7 +25,7 @@ fn copies(arch: Arch, count: u64, len: u32) -> Program {
 }
 
 fn head(rig: &mut Rig, direction: Direction, q: u8) -> u32 {
-    let value = rig.read_reg(0, direction.queue_reg(q, queue::DRHP));
+    let value = rig.read_reg(0, direction.queue_reg(QueueId(q), queue::DRHP));
     RingPointer::from_bits(value).index()
 }
 
@@ -34,7 +34,11 @@ fn enable(rig: &mut Rig, direction: Direction, q: u8, prefetch: bool, schedule: 
     let cfg = QueueCfg::new()
         .with_en_pref(prefetch)
         .with_en_scheduling(schedule);
-    rig.reg(0, direction.queue_reg(q, queue::CFG), cfg.into_bits());
+    rig.reg(
+        0,
+        direction.queue_reg(QueueId(q), queue::CFG),
+        cfg.into_bits(),
+    );
 }
 
 fn pass(rig: &mut Rig, ns: u64) {
@@ -74,7 +78,7 @@ fn bursts_have_eight_descriptors() {
         let mut rig = Rig::new(arch);
         let fault = Fault {
             engine: EngineId(0),
-            queue: 0,
+            queue: QueueId(0),
             kind: FaultKind::FetchError(Direction::M2s),
             when: When::Nth(nth),
         };
@@ -143,12 +147,18 @@ fn the_dmb_strobe_ends_a_suspension() {
         rig.start(0, 0, &program);
         pass(&mut rig, 2_000);
         let status = |rig: &mut Rig| {
-            QueueStatus::from_bits(rig.read_reg(0, Direction::M2s.queue_reg(0, queue::STATUS)))
+            QueueStatus::from_bits(
+                rig.read_reg(0, Direction::M2s.queue_reg(QueueId(0), queue::STATUS)),
+            )
         };
         assert!(status(&mut rig).q_dmb());
         if strobe {
             let dmb = QueueSwCtrl::new().with_rst_dmb(true).into_bits();
-            rig.reg(0, Direction::M2s.queue_reg(0, queue::M2S_SW_CTRL), dmb);
+            rig.reg(
+                0,
+                Direction::M2s.queue_reg(QueueId(0), queue::M2S_SW_CTRL),
+                dmb,
+            );
             assert!(!status(&mut rig).q_dmb());
         }
         rig.idle();

@@ -9,7 +9,7 @@ use proptest::sample::Index;
 use udma_sim::arch::regs::{
     ChangeState, Direction, M2sError, QueueCfg, QueueSwCtrl, RingPointer, UdmaState, global, queue,
 };
-use udma_sim::arch::{Arch, EngineId};
+use udma_sim::arch::{Arch, EngineId, QueueId};
 use udma_sim::desc::{
     BarrierMode, CcePacket, CceType, DType, Descriptor, RingId, build_cce_packet,
 };
@@ -40,10 +40,10 @@ fn pass(rig: &mut Rig, ns: u64) {
 /// Stops one half of the queue and resets it.
 fn strobe(rig: &mut Rig, direction: Direction) {
     let cfg = QueueCfg::new().into_bits();
-    rig.reg(0, direction.queue_reg(QUEUE, queue::CFG), cfg);
+    rig.reg(0, direction.queue_reg(QueueId(QUEUE), queue::CFG), cfg);
     let reset = QueueSwCtrl::new().with_rst_q(true).into_bits();
     let register = queue::sw_ctrl(direction);
-    rig.reg(0, direction.queue_reg(QUEUE, register), reset);
+    rig.reg(0, direction.queue_reg(QueueId(QUEUE), register), reset);
 }
 
 /// Gives one half of the queue its new ring and switches it on.
@@ -56,7 +56,7 @@ fn revive(rig: &mut Rig, direction: Direction, length: u32) {
         (queue::DRL, length),
         (queue::CFG, on.into_bits()),
     ] {
-        rig.reg(0, direction.queue_reg(QUEUE, register), value);
+        rig.reg(0, direction.queue_reg(QueueId(QUEUE), register), value);
     }
 }
 
@@ -101,7 +101,7 @@ fn run_new(rig: &mut Rig, program: &Program) {
     let outcome = rig.system.run_until(
         &Condition::QueueIdle {
             engine: EngineId(0),
-            queue: QUEUE,
+            queue: QueueId(QUEUE),
         },
         MS,
     );
@@ -119,7 +119,7 @@ fn shown(rig: &mut Rig) -> Vec<u32> {
             queue::CRHP,
             queue::STATUS,
         ] {
-            values.push(rig.read_reg(0, direction.queue_reg(QUEUE, register)));
+            values.push(rig.read_reg(0, direction.queue_reg(QueueId(QUEUE), register)));
         }
     }
     values
@@ -208,7 +208,7 @@ fn a_queue_starts_clean_whenever_and_however_it_was_reset() {
                     pass(&mut rig, at);
                     // M2S is stopped before anything is reset, as drivers do.
                     let off = QueueCfg::new().into_bits();
-                    rig.reg(0, M2s.queue_reg(QUEUE, queue::CFG), off);
+                    rig.reg(0, M2s.queue_reg(QueueId(QUEUE), queue::CFG), off);
                     for direction in order {
                         strobe(&mut rig, *direction);
                         pass(&mut rig, apart);
@@ -300,7 +300,7 @@ fn resets_do_not_wear_the_data_fifo_out() {
                 .into_iter()
                 .for_each(|direction| strobe(&mut rig, direction));
             // The rings are written again once the reset has arrived: a read waits for it.
-            rig.read_reg(0, M2s.queue_reg(QUEUE, queue::CFG));
+            rig.read_reg(0, M2s.queue_reg(QueueId(QUEUE), queue::CFG));
         }
         rig.idle();
         assert_no_error(&rig, "120 resets");
@@ -332,7 +332,7 @@ fn an_answer_that_never_comes_is_forgotten() {
                 let mut rig = fresh(arch);
                 let fault = Fault {
                     engine: EngineId(0),
-                    queue: QUEUE,
+                    queue: QueueId(QUEUE),
                     kind,
                     when: When::Nth(nth),
                 };
@@ -373,7 +373,7 @@ fn all_queues_are_reset_at_once() {
         let reset = QueueSwCtrl::new().with_rst_q(true).into_bits();
         for q in 0..16 {
             for direction in Direction::ALL {
-                let at = |register| direction.queue_reg(q, register);
+                let at = |register| direction.queue_reg(QueueId(q), register);
                 rig.reg(0, at(queue::CFG), QueueCfg::new().into_bits());
                 rig.reg(0, at(queue::sw_ctrl(direction)), reset);
             }
@@ -407,7 +407,7 @@ fn the_tx_half_alone_can_be_reset() {
         strobe(&mut rig, M2s);
         rig.idle();
         let current = |rig: &mut Rig| {
-            let value = rig.read_reg(0, S2m.queue_reg(QUEUE, queue::DCP));
+            let value = rig.read_reg(0, S2m.queue_reg(QueueId(QUEUE), queue::DCP));
             RingPointer::from_bits(value).index()
         };
         let spent = current(&mut rig);
@@ -436,7 +436,7 @@ fn the_rx_half_alone_leaves_packets_without_an_acknowledgement() {
             pass(&mut rig, 3000);
             if stopped {
                 let off = QueueCfg::new().into_bits();
-                rig.reg(0, M2s.queue_reg(QUEUE, queue::CFG), off);
+                rig.reg(0, M2s.queue_reg(QueueId(QUEUE), queue::CFG), off);
             }
             strobe(&mut rig, S2m);
             let outcome = rig.wait(Condition::Idle);
@@ -468,8 +468,8 @@ fn changes_under_work_are_told() {
     let mut rig = fresh(Arch::V3);
     rig.start(0, QUEUE, &copies(Arch::V3, OLD, STEADY));
     pass(&mut rig, 1000);
-    rig.reg(0, M2s.queue_reg(QUEUE, queue::DRL), 64);
-    rig.reg(0, S2m.queue_reg(QUEUE, queue::DRBP_HIGH), 1);
+    rig.reg(0, M2s.queue_reg(QueueId(QUEUE), queue::DRL), 64);
+    rig.reg(0, S2m.queue_reg(QueueId(QUEUE), queue::DRBP_HIGH), 1);
     Direction::ALL
         .into_iter()
         .for_each(|direction| strobe(&mut rig, direction));
@@ -557,7 +557,7 @@ proptest! {
         if let Some((kind, nth)) = fault {
             let kinds = [FaultKind::LostAck, FaultKind::LostRead];
             let kind = *kind.get(&kinds);
-            let (engine, queue, when) = (EngineId(0), QUEUE, When::Nth(nth));
+            let (engine, queue, when) = (EngineId(0), QueueId(QUEUE), When::Nth(nth));
             rig.system.inject(Fault { engine, queue, kind, when }).unwrap();
         }
         // Errors of a spoiled history must not abort: the neighbour goes on.
@@ -578,11 +578,11 @@ proptest! {
                 }
                 Happening::Wait(ns) => pass(&mut rig, ns),
                 Happening::Strobe(half, bits) => {
-                    rig.reg(0, half.queue_reg(QUEUE, queue::sw_ctrl(half)), bits);
+                    rig.reg(0, half.queue_reg(QueueId(QUEUE), queue::sw_ctrl(half)), bits);
                 }
                 Happening::Enable(half, prefetch, run) => {
                     let cfg = QueueCfg::new().with_en_pref(prefetch).with_en_scheduling(run);
-                    rig.reg(0, half.queue_reg(QUEUE, queue::CFG), cfg.into_bits());
+                    rig.reg(0, half.queue_reg(QueueId(QUEUE), queue::CFG), cfg.into_bits());
                 }
                 Happening::State(half, command) => {
                     let command = ChangeState::new()
@@ -592,14 +592,14 @@ proptest! {
                 }
                 Happening::Move(half) => {
                     let at = NEW_RINGS[half as usize] + 0x8_0000;
-                    rig.reg(0, half.queue_reg(QUEUE, queue::DRBP_LOW), at as u32);
+                    rig.reg(0, half.queue_reg(QueueId(QUEUE), queue::DRBP_LOW), at as u32);
                 }
             }
         }
         let order = if s2m_first { [S2m, M2s] } else { [M2s, S2m] };
         for half in Direction::ALL {
             let off = QueueCfg::new().into_bits();
-            rig.reg(0, half.queue_reg(QUEUE, queue::CFG), off);
+            rig.reg(0, half.queue_reg(QueueId(QUEUE), queue::CFG), off);
         }
         for half in order {
             strobe(&mut rig, half);

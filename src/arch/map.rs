@@ -124,6 +124,31 @@ pub struct AddressMap {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct EngineId(pub u32);
 
+/// Number of a queue of an engine: of its Tx and of its Rx ring.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct QueueId(pub u8);
+
+impl QueueId {
+    /// The first `count` queues, at most 256.
+    pub fn first(count: u32) -> impl Iterator<Item = QueueId> {
+        (0..=u8::MAX).take(count as usize).map(QueueId)
+    }
+
+    /// The place of what it has in a list of all queues.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Display for QueueId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 /// Direction of a host engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostEngine {

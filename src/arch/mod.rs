@@ -9,7 +9,7 @@ pub mod regs;
 mod spec;
 
 pub use map::{
-    AddressMap, EngineId, EventBlock, HbmStack, HostEngine, InertBlocks, StateBuffer,
+    AddressMap, EngineId, EventBlock, HbmStack, HostEngine, InertBlocks, QueueId, StateBuffer,
     UDMA_UNIT_BYTES,
 };
 pub use spec::{ArchSpec, Caps, Limits};

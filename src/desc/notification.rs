@@ -1,6 +1,7 @@
 //! A notification: what a packet that asked for it leaves in the engine's notification queue (V4). Its
 //! layout is modelled (C).
 
+use crate::arch::QueueId;
 use bitfield_struct::bitfield;
 
 /// Bytes of a notification.
@@ -26,7 +27,7 @@ pub struct Notification {
     /// tells a new notification from one of the lap before.
     pub phase: bool,
     /// The packet's queue.
-    pub queue: u8,
+    pub queue: QueueId,
     /// Slot of its first descriptor in the Tx ring.
     pub slot: u32,
     /// Packets that the queue has completed with it, as its packet counter shows them.
@@ -40,7 +41,7 @@ impl Notification {
     pub const fn to_bytes(self) -> [u8; NOTIFICATION_BYTES] {
         let word0 = Word0::new()
             .with_slot(self.slot & Word0::SLOT_MASK)
-            .with_queue(self.queue & Word0::QUEUE_MASK)
+            .with_queue(self.queue.0 & Word0::QUEUE_MASK)
             .with_phase(self.phase);
         let value =
             word0.into_bits() as u128 | (self.packets as u128) << 32 | (self.cycle as u128) << 64;
@@ -53,7 +54,7 @@ impl Notification {
         let word0 = Word0::from_bits(value as u32);
         Notification {
             phase: word0.phase(),
-            queue: word0.queue(),
+            queue: QueueId(word0.queue()),
             slot: word0.slot(),
             packets: (value >> 32) as u32,
             cycle: (value >> 64) as u64,
@@ -74,7 +75,7 @@ mod tests {
     fn golden_bytes() {
         let notification = Notification {
             phase: true,
-            queue: 9,
+            queue: QueueId(9),
             slot: 0x12_3456,
             packets: 7,
             cycle: 0x1_0000_0002,

@@ -45,7 +45,7 @@ pub struct Tracked {
 }
 
 /// Follows packet boundaries descriptor by descriptor.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct PacketTracker {
     limit: u32,
     open_descs: u32,

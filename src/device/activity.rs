@@ -1,7 +1,8 @@
 //! What an engine tells an observer: transactions that are over, with all their times, and what its
 //! two stations are at.
 
-use super::fabric::Times;
+use super::request::Times;
+use crate::arch::QueueId;
 use crate::arch::regs::Direction;
 use crate::desc::Descriptor;
 use crate::sim::{Duration, Instant};
@@ -16,7 +17,7 @@ pub enum Activity {
         /// Which ring.
         direction: Direction,
         /// The queue.
-        queue: u8,
+        queue: QueueId,
         /// Descriptors added to the tail.
         count: u32,
     },
@@ -25,7 +26,7 @@ pub enum Activity {
         /// Which ring.
         direction: Direction,
         /// The queue.
-        queue: u8,
+        queue: QueueId,
         /// Slot of the first descriptor.
         slot: u32,
         /// The access.
@@ -34,7 +35,7 @@ pub enum Activity {
     /// The data of a read burst entered the stream.
     Read {
         /// The queue.
-        queue: u8,
+        queue: QueueId,
         /// Slot of its Tx descriptor.
         slot: u32,
         /// The access.
@@ -43,7 +44,7 @@ pub enum Activity {
     /// A write burst was acknowledged.
     Write {
         /// The queue.
-        queue: u8,
+        queue: QueueId,
         /// Slot of its Rx descriptor.
         slot: u32,
         /// Number of its packet in the queue.
@@ -57,7 +58,7 @@ pub enum Activity {
         /// Which ring.
         direction: Direction,
         /// The queue.
-        queue: u8,
+        queue: QueueId,
         /// Its slot in the ring.
         slot: u32,
         /// Its 16 bytes.
@@ -72,7 +73,7 @@ pub enum Activity {
         /// Which half's.
         direction: Direction,
         /// The queue.
-        queue: u8,
+        queue: QueueId,
         /// Where it was written.
         at: Addr,
         /// Its bytes.
@@ -81,7 +82,7 @@ pub enum Activity {
     /// A packet completed.
     Packet {
         /// The queue.
-        queue: u8,
+        queue: QueueId,
         /// Its number in the queue.
         number: u64,
         /// Slot of its first Tx descriptor.
@@ -102,7 +103,7 @@ pub enum Activity {
     /// A barrier held a queue's next write until now: earlier ones were not acknowledged.
     Barrier {
         /// The queue.
-        queue: u8,
+        queue: QueueId,
         /// Slot of the Rx descriptor that the write is of.
         slot: u32,
         /// Since when.
@@ -122,7 +123,7 @@ pub enum Activity {
     /// An error bit was raised for the first time.
     Error {
         /// The queue.
-        queue: u8,
+        queue: QueueId,
         /// The error in words.
         text: String,
     },

@@ -1,7 +1,67 @@
 //! What an engine has asked to be told later, in the order it happens.
 
-use super::engine::EngineEvent;
+use crate::arch::QueueId;
+use crate::arch::regs::Direction;
 use crate::sim::{EventClass, Instant};
+
+/// What an engine asked to be told later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EngineEvent {
+    /// Its clocked work.
+    Wake {
+        /// The cycle.
+        cycle: u64,
+    },
+    /// A descriptor burst is sampled.
+    Fetch {
+        /// Which ring of the queue.
+        direction: Direction,
+        /// The queue.
+        queue: QueueId,
+    },
+    /// A data read is sampled.
+    Read {
+        /// Number of the burst.
+        burst: u64,
+    },
+    /// Completion records become visible.
+    Completion {
+        /// Which half's.
+        direction: Direction,
+        /// The queue.
+        queue: QueueId,
+    },
+    /// Completion records have waited for others long enough.
+    Gathered {
+        /// Which half's.
+        direction: Direction,
+        /// The queue.
+        queue: QueueId,
+    },
+    /// A notification becomes visible.
+    Notification,
+    /// A data write becomes visible.
+    Write {
+        /// The queue.
+        queue: QueueId,
+        /// Number of the burst in the queue.
+        burst: u64,
+    },
+}
+
+impl EngineEvent {
+    /// Its place among the events of one instant.
+    #[inline]
+    pub fn class(self) -> EventClass {
+        match self {
+            EngineEvent::Wake { .. } | EngineEvent::Gathered { .. } => EventClass::Clocked,
+            EngineEvent::Fetch { .. } | EngineEvent::Read { .. } => EventClass::Sample,
+            EngineEvent::Write { .. }
+            | EngineEvent::Completion { .. }
+            | EngineEvent::Notification => EventClass::Visible,
+        }
+    }
+}
 
 /// Classes of an engine's events, in their order within an instant.
 const CLASSES: [EventClass; 3] = [EventClass::Visible, EventClass::Sample, EventClass::Clocked];
@@ -135,7 +195,6 @@ fn index_of(class: EventClass) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arch::regs::Direction;
     use proptest::prelude::*;
 
     proptest! {
@@ -147,7 +206,7 @@ mod tests {
             let mut agenda = Agenda::default();
             let mut expected = Vec::new();
             for (n, (at, class)) in events.into_iter().enumerate() {
-                let (queue, burst) = (0, n as u64);
+                let (queue, burst) = (QueueId(0), n as u64);
                 let event = match CLASSES[class] {
                     EventClass::Visible => EngineEvent::Write { queue, burst },
                     EventClass::Sample => EngineEvent::Read { burst },
@@ -174,7 +233,7 @@ mod tests {
             let mut agenda = Agenda::default();
             let event = EngineEvent::Gathered {
                 direction: Direction::S2m,
-                queue: 3,
+                queue: QueueId(3),
             };
             for cycle in &edges {
                 agenda.wake_at(Instant::from_fs(*cycle), *cycle);

@@ -2,6 +2,7 @@
 //! round robin or deficit weighted round robin within a class.
 
 use super::queue_set::QueueSet;
+use crate::arch::QueueId;
 
 /// Queues of a unit.
 const QUEUES: usize = 32;
@@ -34,7 +35,7 @@ pub(super) struct Mode {
 #[derive(Default)]
 pub(super) struct Arbiter {
     /// Queue served last.
-    last: usize,
+    last: QueueId,
     /// Credit of each queue, in bytes or packets.
     deficits: [i64; QUEUES],
 }
@@ -42,8 +43,8 @@ pub(super) struct Arbiter {
 impl Arbiter {
     /// Picks one of `ready`; `None` if it is empty. The weight-increment mode of the registers
     /// changes how fast the hardware finds the next queue, not who it is.
-    pub fn pick(&mut self, ready: QueueSet, mode: Mode, shares: &[Share]) -> Option<usize> {
-        let share = |q: usize| shares.get(q).copied().unwrap_or_default();
+    pub fn pick(&mut self, ready: QueueSet, mode: Mode, shares: &[Share]) -> Option<QueueId> {
+        let share = |q: QueueId| shares.get(q.index()).copied().unwrap_or_default();
         let top = ready.iter().map(|q| share(q).qos).max()?;
         let class = ready.filter(|q| share(q).qos == top);
         if !mode.dwrr {
@@ -55,29 +56,33 @@ impl Arbiter {
         }
         self.top_up(class, mode, &share);
         // A queue is served until its credit is used up, then the next one.
-        if class.contains(self.last) && self.deficits[self.last] > 0 {
+        if class.contains(self.last) && self.deficits[self.last.index()] > 0 {
             return Some(self.last);
         }
-        class.after(self.last).find(|q| self.deficits[*q] > 0)
+        class
+            .after(self.last)
+            .find(|q| self.deficits[q.index()] > 0)
     }
 
     /// A packet of queue `q` starts.
-    pub fn serve(&mut self, q: usize, bytes: u64, mode: Mode) {
+    pub fn serve(&mut self, q: QueueId, bytes: u64, mode: Mode) {
         self.last = q;
         if mode.dwrr {
             let cost = if mode.packets { 1 } else { bytes as i64 };
-            self.deficits[q] = self.deficits[q].saturating_sub(cost);
+            let deficit = &mut self.deficits[q.index()];
+            *deficit = deficit.saturating_sub(cost);
         }
     }
 
     /// A queue that has run dry keeps no credit.
-    pub fn ran_dry(&mut self, q: usize) {
-        self.deficits[q] = self.deficits[q].min(0);
+    pub fn ran_dry(&mut self, q: QueueId) {
+        let deficit = &mut self.deficits[q.index()];
+        *deficit = (*deficit).min(0);
     }
 
     /// A queue starts anew.
-    pub fn forget(&mut self, q: usize) {
-        self.deficits[q] = 0;
+    pub fn forget(&mut self, q: QueueId) {
+        self.deficits[q.index()] = 0;
     }
 
     /// Sets every credit.
@@ -86,11 +91,11 @@ impl Arbiter {
     }
 
     /// Starts as many new iterations as it takes until some queue of the class has credit.
-    fn top_up(&mut self, class: QueueSet, mode: Mode, share: &impl Fn(usize) -> Share) {
-        if class.iter().any(|q| self.deficits[q] > 0) {
+    fn top_up(&mut self, class: QueueSet, mode: Mode, share: &impl Fn(QueueId) -> Share) {
+        if class.iter().any(|q| self.deficits[q.index()] > 0) {
             return;
         }
-        let quantum = |q: usize| {
+        let quantum = |q: QueueId| {
             let weight = i64::from(share(q).weight.max(1));
             if mode.packets {
                 weight
@@ -100,12 +105,13 @@ impl Arbiter {
         };
         let iterations = class
             .iter()
-            .map(|q| (1 - self.deficits[q] + quantum(q) - 1) / quantum(q))
+            .map(|q| (1 - self.deficits[q.index()] + quantum(q) - 1) / quantum(q))
             .min()
             .unwrap_or(0);
         for q in class.iter() {
-            let credit = self.deficits[q].saturating_add(quantum(q).saturating_mul(iterations));
-            self.deficits[q] = match share(q).max_deficit {
+            let deficit = &mut self.deficits[q.index()];
+            let credit = deficit.saturating_add(quantum(q).saturating_mul(iterations));
+            *deficit = match share(q).max_deficit {
                 0 => credit,
                 most => credit.min(most),
             };
@@ -122,12 +128,13 @@ mod tests {
     fn shares(mode: Mode, shares: [Share; 4], lens: [u64; 4], rounds: usize) -> [u64; 4] {
         let mut arbiter = Arbiter::default();
         let mut ready = QueueSet::default();
-        (0..4).for_each(|q| ready.insert(q));
+        (0..4).for_each(|q| ready.insert(QueueId(q)));
         let mut got = [0; 4];
         for _ in 0..rounds {
             let q = arbiter.pick(ready, mode, &shares).unwrap();
-            arbiter.serve(q, lens[q], mode);
-            got[q] += lens[q];
+            let bytes = lens[q.index()];
+            arbiter.serve(q, bytes, mode);
+            got[q.index()] += bytes;
         }
         got
     }
@@ -202,17 +209,17 @@ mod tests {
             strict in prop::array::uniform4(any::<bool>()),
             max_deficit in 0i64..100,
             dwrr: bool, packets: bool, inc_factor in 0u8..16,
-            served in prop::collection::vec((0usize..4, 0u64..1 << 20), 0..20),
+            served in prop::collection::vec((0u8..4, 0u64..1 << 20), 0..20),
         ) {
             let mut ready = QueueSet::default();
-            (0..4).filter(|q| raw >> q & 1 == 1).for_each(|q| ready.insert(q));
+            (0..4).filter(|q| raw >> q & 1 == 1).for_each(|q| ready.insert(QueueId(q)));
             let all: Vec<Share> = (0..4)
                 .map(|q| Share { qos: qos[q], strict: strict[q], weight: w[q], max_deficit })
                 .collect();
             let mode = Mode { dwrr, packets, inc_factor };
             let mut arbiter = Arbiter::default();
             for (q, bytes) in served {
-                arbiter.serve(q, bytes, mode);
+                arbiter.serve(QueueId(q), bytes, mode);
             }
             let q = arbiter.pick(ready, mode, &all);
             prop_assert!(q.is_some_and(|q| ready.contains(q)), "{q:?}");

@@ -1,8 +1,10 @@
-//! What read and write bursts have in common, and what an observer is told when they are over.
+//! Data bursts under way, and what an observer is told when they are over.
 
 use super::activity::{Access, Activity};
-use super::engine::Outbox;
-use super::fabric::Times;
+use super::context::Outbox;
+use super::error::Origin;
+use super::request::Times;
+use crate::arch::QueueId;
 use crate::arch::regs::Direction;
 use crate::desc::Descriptor;
 use crate::sim::Instant;
@@ -35,8 +37,18 @@ impl Burst {
         self.lost || self.answered < Instant::NEVER
     }
 
+    /// What an error of it is about.
+    pub fn origin(&self, queue: QueueId) -> Origin {
+        Origin {
+            queue,
+            slot: self.slot,
+            at: self.at,
+            desc: self.desc,
+        }
+    }
+
     /// What an observer is told of it.
-    pub fn access(&self) -> Access {
+    fn access(&self) -> Access {
         Access {
             at: self.at,
             len: self.len,
@@ -48,7 +60,7 @@ impl Burst {
     }
 
     /// It is over: tells an observer that its descriptor is, if it was the last.
-    pub fn end(&self, direction: Direction, queue: u8, begun: &mut Begun, out: &mut Outbox) {
+    fn end(&self, direction: Direction, queue: QueueId, begun: &mut Begun, out: &mut Outbox) {
         let since = *begun.since.get_or_insert(self.issued);
         begun.bytes += self.len;
         if !self.last {
@@ -71,4 +83,85 @@ impl Burst {
 pub(super) struct Begun {
     since: Option<Instant>,
     bytes: u32,
+}
+
+/// Where a read burst's bytes go.
+#[derive(Clone, Copy)]
+pub(super) enum ReadData {
+    /// Into the queue's lane, at this stream offset.
+    Lane(u64),
+    /// Into the stream processor: among the source bytes of a packet, by its number in the queue.
+    Source { packet: u64, offset: u32 },
+    /// Past the stream processor into the lane, at this stream offset: data of a checksum with copy.
+    Passing { packet: u64, at: u64 },
+    /// Nowhere: its queue was reset.
+    Dropped,
+}
+
+/// A read burst in flight.
+pub(super) struct ReadBurst {
+    pub queue: QueueId,
+    pub data: ReadData,
+    pub burst: Burst,
+}
+
+impl ReadBurst {
+    /// Tells an observer that it is over, and its descriptor if that is.
+    #[cold]
+    pub fn tell(&self, begun: &mut Begun, out: &mut Outbox) {
+        let (queue, burst) = (self.queue, &self.burst);
+        out.tell(|| Activity::Read {
+            queue,
+            slot: burst.slot,
+            access: burst.access(),
+        });
+        burst.end(Direction::M2s, queue, begun, out);
+    }
+}
+
+/// Data that enters the stream: what the read station hands to the stream processor.
+#[derive(Clone, Copy)]
+pub(super) struct Arrival {
+    pub queue: QueueId,
+    /// Where its bytes are.
+    pub data: ReadData,
+    pub len: u32,
+}
+
+/// Where a write burst's bytes come from.
+#[derive(Clone, Copy)]
+pub(super) enum WriteData {
+    /// The queue's lane, at this stream offset.
+    Lane(u64),
+    /// The packet's result, at this offset.
+    Result(u32),
+    /// The word 1: an embedded semaphore update.
+    Increment,
+}
+
+/// A write burst that is not yet acknowledged: what the write station hands to completion.
+pub(super) struct WriteBurst {
+    /// It is of a transpose flush: the bytes go nowhere.
+    pub flush: bool,
+    pub data: WriteData,
+    /// Number of its packet in the queue.
+    pub packet: u64,
+    pub burst: Burst,
+}
+
+impl WriteBurst {
+    /// Tells an observer that it is over, and its descriptor if that is.
+    #[cold]
+    pub fn tell(&self, queue: QueueId, begun: &mut Begun, out: &mut Outbox) {
+        let burst = &self.burst;
+        out.tell(|| Activity::Write {
+            queue,
+            slot: burst.slot,
+            packet: self.packet,
+            access: burst.access(),
+        });
+        if !matches!(self.data, WriteData::Increment) {
+            burst.end(Direction::S2m, queue, begun, out);
+        }
+    }
 }

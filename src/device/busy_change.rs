@@ -1,8 +1,7 @@
 //! What a driver should not do to a queue that has descriptors outstanding, and did.
 
-use super::engine::Engine;
-use crate::arch::EngineId;
-use crate::arch::regs::{Direction, UdmaState};
+use crate::arch::regs::Direction;
+use crate::arch::{EngineId, QueueId};
 use crate::sim::Instant;
 use std::fmt;
 
@@ -12,7 +11,7 @@ pub struct BusyChange {
     /// The engine.
     pub engine: EngineId,
     /// The queue.
-    pub queue: u8,
+    pub queue: QueueId,
     /// Which half.
     pub direction: Direction,
     /// What was changed.
@@ -51,42 +50,5 @@ impl fmt::Display for BusyChange {
             f,
             "{engine} queue {queue}: {done} with {n} {ring} descriptor{s} outstanding"
         )
-    }
-}
-
-/// Changes an engine keeps a record of: a host that does nothing else must not fill memory.
-const RECORDS: usize = 64;
-
-impl Engine {
-    /// One half of queue `q` is being changed: takes note if it has work. It has none on an engine that aborted, or
-    /// that was stopped when the queue had no packet in flight.
-    pub(super) fn note_change(&mut self, direction: Direction, q: u8, change: Change, at: Instant) {
-        let queue = &self.queues[usize::from(q)];
-        let outstanding = queue.rings[direction as usize].outstanding();
-        let stopped = match self.states {
-            [UdmaState::Idle, UdmaState::Idle] => queue.packets.is_empty(),
-            states => states.contains(&UdmaState::Abort),
-        };
-        if outstanding == 0 || stopped {
-            return;
-        }
-        let busy_change = BusyChange {
-            engine: self.id,
-            queue: q,
-            direction,
-            change,
-            outstanding,
-            at,
-        };
-        tracing::warn!("{busy_change}");
-        self.counters.busy_changes += 1;
-        if self.busy_changes.len() < RECORDS {
-            self.busy_changes.push(busy_change);
-        }
-    }
-
-    /// The first changes to queues that had descriptors outstanding.
-    pub fn busy_changes(&self) -> &[BusyChange] {
-        &self.busy_changes
     }
 }

@@ -1,95 +1,77 @@
 //! Completion: acknowledged writes give their FIFO space back, and packets whose writes are all
-//! acknowledged complete in ring order (A9), which moves the current pointers and ends a DMB (A6).
+//! acknowledged complete in ring order (A9), which moves the current pointers and ends a DMB (A6). What the host
+//! asked to be told of them leaves as completion records, notifications and interrupts.
 
 use super::activity::Activity;
-use super::completion_ring::{Burst, Completed};
-use super::engine::{Ctx, Engine, EngineEvent};
-use super::error::ErrorBit;
-use super::queue::{Needs, Packet};
-use super::write::WriteData;
-use crate::arch::regs::{Direction, M2sError, S2mError};
-use crate::desc::Descriptor;
+use super::agenda::EngineEvent;
+use super::burst::WriteData;
+use super::completion_ring::{Completed, RecordBurst};
+use super::context::Ctx;
+use super::core::Core;
+use super::error::{ErrorBit, Origin};
+use super::needs::Needs;
+use super::notification::NotificationQueue;
+use super::packet::Packet;
+use super::request::beats;
+use super::stream::Buffers;
+use crate::arch::QueueId;
+use crate::arch::regs::{Direction, Halves, M2sError, S2mError};
 use crate::sim::Instant;
 use crate::units::Cycles;
 
-impl Packet {
-    /// When the packet is complete; never, as long as not all its writes are visible.
-    fn complete_at(&self) -> Instant {
-        let written = self.to_write == 0 && self.invisible == 0 && !self.update_due;
-        match written && !self.computing() {
-            true => self.acknowledged_at,
-            false => Instant::NEVER,
-        }
-    }
+/// The completion station of an engine.
+#[derive(Default)]
+pub(super) struct Completion {
+    pub notifications: NotificationQueue,
 }
 
-impl Engine {
-    /// Takes note of everything that has arrived by now.
-    pub(super) fn retire(&mut self, ctx: &mut Ctx) {
-        self.retire_reads(ctx);
-        for q in self.in_flight.iter() {
-            self.retire_writes(q, ctx);
-            self.complete_packets(q, ctx);
-        }
-        if !self.lost.is_empty() {
-            self.notice_lost(ctx);
+impl Completion {
+    /// Takes note of every write that has been acknowledged by now.
+    pub fn retire(&mut self, core: &mut Core, buffers: &mut Buffers, ctx: &mut Ctx) {
+        for q in core.work.in_flight.iter() {
+            retire_writes(core, q, ctx);
+            self.complete_packets(core, q, buffers, ctx);
         }
     }
 
-    fn retire_writes(&mut self, q: usize, ctx: &mut Ctx) {
+    fn complete_packets(
+        &mut self,
+        core: &mut Core,
+        q: QueueId,
+        buffers: &mut Buffers,
+        ctx: &mut Ctx,
+    ) {
         loop {
-            let queue = &mut self.queues[q];
-            let Some(write) = queue.writes.front() else {
-                return;
-            };
-            if write.burst.answered > ctx.now {
-                return;
-            }
-            if ctx.out.observed {
-                write.tell(q, &mut queue.begun, ctx.out);
-            }
-            let len = write.burst.len;
-            let (from_lane, from_fifo) = match write.data {
-                WriteData::Lane(_) => (len, len),
-                WriteData::Result(_) => (0, len),
-                WriteData::Increment => (0, 0),
-            };
-            queue.lane.free(from_lane);
-            queue.writes.pop_front();
-            self.writer.outstanding -= 1;
-            self.free_fifo(from_fifo.into());
-        }
-    }
-
-    fn complete_packets(&mut self, q: usize, ctx: &mut Ctx) {
-        loop {
-            let queue = &mut self.queues[q];
-            let due = queue.packets.front().map(Packet::complete_at);
+            let packets = &mut core.queues[q].packets;
+            let due = packets.front().map(Packet::complete_at);
             if due.is_none_or(|at| at > ctx.now) {
                 return;
             }
-            if let Some(packet) = queue.packets.pop_front() {
-                self.complete(q, packet, ctx);
+            if let Some(packet) = packets.pop_front() {
+                self.complete(core, q, &packet, ctx);
+                buffers.free(packet.computation);
             }
         }
     }
 
     /// The oldest packet of a queue, which has been taken out, is complete.
     #[inline(never)]
-    fn complete(&mut self, q: usize, packet: Packet, ctx: &mut Ctx) {
-        let queue = &mut self.queues[q];
-        self.in_flight.set(q, !queue.packets.is_empty());
-        queue.rings[Direction::M2s as usize].complete(packet.tx_descs);
-        queue.rings[Direction::S2m as usize].complete(packet.rx_descs);
+    fn complete(&mut self, core: &mut Core, q: QueueId, packet: &Packet, ctx: &mut Ctx) {
+        let queue = &mut core.queues[q];
+        core.work.in_flight.set(q, !queue.packets.is_empty());
+        let tx = &mut queue.halves.m2s.ring;
+        tx.complete(packet.tx_descs);
+        core.work.armed.set(q, tx.outstanding() > 0);
+        queue.halves.s2m.ring.complete(packet.rx_descs);
         queue.suspended &= !packet.dmb;
         queue.packet_count = queue.packet_count.wrapping_add(1);
-        self.counters.packets += 1;
-        self.counters.tx_descriptors += u64::from(packet.tx_descs);
-        self.counters.rx_descriptors += u64::from(packet.rx_descs);
+        core.counters.packets += 1;
+        core.counters.tx_descriptors += u64::from(packet.tx_descs);
+        core.counters.rx_descriptors += u64::from(packet.rx_descs);
         queue.written = queue.written.max(queue.packets.first());
         let number = queue.packets.first() - 1;
         ctx.out.tell(|| Activity::Packet {
-            queue: q as u8,
+            queue: q,
             number,
             slot: packet.slot,
             descriptors: [packet.tx_descs, packet.rx_descs],
@@ -99,209 +81,49 @@ impl Engine {
             write_barrier: packet.write_barrier,
             computed: packet.computation.is_some(),
         });
-        self.packets_in_flight -= 1;
+        core.work.packets -= 1;
         ctx.out.progress = true;
-        self.armed
-            .set(q, queue.rings[Direction::M2s as usize].outstanding() > 0);
         for direction in Direction::ALL {
-            self.announce(direction, q, &packet, ctx);
+            announce(core, direction, q, packet, ctx);
         }
-        self.notify(q, &packet, ctx);
-        let result = packet
-            .computation
-            .and_then(|computation| computation.result);
-        self.buffers.extend(result);
+        self.notifications.notify(core, q, packet, ctx);
     }
 
-    /// Tells the host that a packet is complete: a record for each descriptor if the queue has a
-    /// completion ring, then the interrupt if the packet asked for one.
-    fn announce(&mut self, direction: Direction, q: usize, packet: &Packet, ctx: &mut Ctx) {
-        let interrupt = packet.interrupt[direction as usize];
-        let (descs, count) = match direction {
-            Direction::M2s => (packet.tx_descs, packet.tx_descs as usize),
-            Direction::S2m => (packet.rx_descs, packet.rx_written.len()),
-        };
-        let ring = &mut self.queues[q].completions[direction as usize];
-        if !ring.is_on() || count == 0 {
-            ring.count(descs.into());
-            if interrupt {
-                self.interrupts.set_completion(direction, q);
-            }
-            return;
-        }
-        let wait = u64::from(self.timing.completion_coalesce_cycles);
-        let due = (ctx.clock.cycle_at(ctx.now).0).saturating_add(wait);
-        let due = ctx.clock.edge(Cycles(due)).max(ctx.now);
-        let burst_bytes = self.timing.burst_bytes;
-        for n in 0..count {
-            let last = n + 1 == count;
-            let completed = Completed {
-                first: n == 0,
-                last,
-                written: packet
-                    .rx_written
-                    .get(n)
-                    .copied()
-                    .filter(|_| direction == Direction::S2m),
-                interrupt: interrupt && last,
-            };
-            let ring = &mut self.queues[q].completions[direction as usize];
-            for burst in [ring.issue(completed, due), ring.take_full(burst_bytes)] {
-                self.send_records(direction, q, burst, ctx);
-            }
-        }
-        self.completions_in_flight += count;
-        if !self.queues[q].completions[direction as usize].has_sent_all() {
-            let queue = q as u8;
-            (self.agenda).push(due, EngineEvent::Gathered { direction, queue });
-        }
-    }
-
-    /// Completion records have waited for others to join them: they are sent as they are, unless they
-    /// have been sent already.
-    #[inline(never)]
-    pub(super) fn gathered_long_enough(&mut self, direction: Direction, q: u8, ctx: &mut Ctx) {
-        let ring = &mut self.queues[usize::from(q)].completions[direction as usize];
-        let burst = ring.take_due(ctx.now);
-        self.send_records(direction, usize::from(q), burst, ctx);
-    }
-
-    fn send_records(
-        &mut self,
+    /// Completion records of a queue have not reached memory in time: an AXI timeout, reported once.
+    pub fn check_timeout(
+        &self,
+        core: &mut Core,
         direction: Direction,
-        q: usize,
-        burst: Option<Burst>,
-        ctx: &mut Ctx,
-    ) {
-        let Some(mut burst) = burst else { return };
-        burst.sent_at = ctx.clock.cycle_at(ctx.now).0;
-        let len = burst.bytes.len();
-        let route = ctx.fabric.route(ctx.memory, burst.at, len as u64);
-        let times = ctx.fabric.post(ctx.now, route, Self::beats(len as u32));
-        let ring = &mut self.queues[q].completions[direction as usize];
-        ring.visible_until = ring.visible_until.max(times.done);
-        ring.on_the_way.push_back(burst);
-        let queue = q as u8;
-        let event = EngineEvent::Completion { direction, queue };
-        self.agenda.push(ring.visible_until, event);
-        if self.limits.axi_timeout > 0 {
-            self.wake_by(ctx.now, ctx);
-        }
-    }
-
-    /// The oldest completion records of a queue reach memory.
-    #[inline(never)]
-    pub(super) fn land_completion(&mut self, direction: Direction, q: u8, ctx: &mut Ctx) {
-        let ring = &mut self.queues[usize::from(q)].completions[direction as usize];
-        let Some(burst) = ring.land() else { return };
-        self.completions_in_flight -= burst.records;
-        ctx.out.progress = true;
-        match ctx.memory.write(burst.at, &burst.bytes) {
-            Ok(effects) => {
-                ctx.out.wrote(effects);
-                ctx.out.tell(|| Activity::Completion {
-                    direction,
-                    queue: q,
-                    at: burst.at,
-                    len: burst.bytes.len() as u32,
-                });
-            }
-            Err(_) => {
-                let bit = match direction {
-                    Direction::M2s => ErrorBit::M2s(M2sError::CompResponse),
-                    Direction::S2m => ErrorBit::S2m(S2mError::CompResponse),
-                };
-                self.raise(bit, q, 0, burst.at, Descriptor::default());
-            }
-        }
-        if burst.interrupt {
-            self.interrupts.set_completion(direction, usize::from(q));
-        }
-    }
-
-    /// AXI accesses that are not answered in time. Bursts are answered in order, so the oldest of
-    /// each kind tells.
-    #[inline(never)]
-    pub(super) fn check_timeouts(&mut self, cycle: u64, needs: &mut Needs) {
-        self.check_read_timeout(cycle, needs);
-        for q in self.in_flight.iter() {
-            self.check_write_timeout(q, cycle, needs);
-        }
-        for direction in Direction::ALL {
-            let fetching = self.prefetchers[direction as usize].is_fetching();
-            for q in 0..self.queues.len() {
-                if fetching {
-                    self.check_fetch_timeout(direction, q, cycle, needs);
-                }
-                if self.completions_in_flight > 0 {
-                    self.check_completion_timeout(direction, q, cycle, needs);
-                }
-            }
-        }
-    }
-
-    /// Completion records that have not reached memory in time.
-    fn check_completion_timeout(
-        &mut self,
-        direction: Direction,
-        q: usize,
+        q: QueueId,
         cycle: u64,
         needs: &mut Needs,
     ) {
-        let ring = &mut self.queues[q].completions[direction as usize];
+        let ring = &mut core.queues[q].halves[direction].completions;
         let Some(burst) = ring.on_the_way.front_mut() else {
             return;
         };
-        let Some(due) = burst.sent_at.checked_add(self.limits.axi_timeout) else {
-            return;
-        };
-        if cycle < due {
-            needs.cycle(due);
-            return;
+        if needs.overdue(&mut burst.sent_at, core.limits.axi_timeout, cycle) {
+            let bits = Halves {
+                m2s: ErrorBit::M2s(M2sError::CompTimeout),
+                s2m: ErrorBit::S2m(S2mError::CompTimeout),
+            };
+            let at = burst.at;
+            core.raise(
+                bits[direction],
+                Origin {
+                    at,
+                    ..Origin::of(q)
+                },
+            );
         }
-        burst.sent_at = u64::MAX;
-        let at = burst.at;
-        let bit = match direction {
-            Direction::M2s => ErrorBit::M2s(M2sError::CompTimeout),
-            Direction::S2m => ErrorBit::S2m(S2mError::CompTimeout),
-        };
-        self.raise(bit, q as u8, 0, at, Descriptor::default());
-    }
-
-    fn check_fetch_timeout(
-        &mut self,
-        direction: Direction,
-        q: usize,
-        cycle: u64,
-        needs: &mut Needs,
-    ) {
-        let ring = &mut self.queues[q].rings[direction as usize];
-        let Some(fetch) = ring.fetches.front_mut() else {
-            return;
-        };
-        let Some(due) = fetch.issued_at.checked_add(self.limits.axi_timeout) else {
-            return;
-        };
-        if cycle < due {
-            needs.cycle(due);
-            return;
-        }
-        fetch.issued_at = u64::MAX;
-        let (first, at) = (fetch.first, fetch.at);
-        let slot = ring.slot(first);
-        let bit = match direction {
-            Direction::M2s => ErrorBit::M2s(M2sError::PrefetchTimeout),
-            Direction::S2m => ErrorBit::S2m(S2mError::PrefetchTimeout),
-        };
-        self.raise(bit, q as u8, slot, at, Descriptor::default());
     }
 
     /// When something can retire next: the oldest packet of a queue, and, if somebody waits for
     /// acknowledges, the oldest write. Never, if that is not known.
-    pub(super) fn next_retirement(&self, acknowledges: bool) -> Instant {
+    pub fn next_retirement(&self, core: &Core, acknowledges: bool) -> Instant {
         let mut next = Instant::NEVER;
-        for q in self.in_flight.iter() {
-            let queue = &self.queues[q];
+        for q in core.work.in_flight.iter() {
+            let queue = &core.queues[q];
             if let Some(packet) = queue.packets.front() {
                 next = next.min(packet.complete_at());
             }
@@ -310,5 +132,151 @@ impl Engine {
             }
         }
         next
+    }
+
+    /// Completion records have waited for others to join them: they are sent as they are, unless they
+    /// have been sent already.
+    #[inline(never)]
+    pub fn gathered_long_enough(
+        &self,
+        core: &mut Core,
+        direction: Direction,
+        q: QueueId,
+        ctx: &mut Ctx,
+    ) {
+        let ring = &mut core.queues[q].halves[direction].completions;
+        let burst = ring.take_due(ctx.now);
+        send_records(core, direction, q, burst, ctx);
+    }
+
+    /// The oldest completion records of a queue reach memory.
+    #[inline(never)]
+    pub fn land(&self, core: &mut Core, direction: Direction, q: QueueId, ctx: &mut Ctx) {
+        let ring = &mut core.queues[q].halves[direction].completions;
+        let Some(burst) = ring.land() else { return };
+        core.work.records -= burst.records;
+        ctx.out.progress = true;
+        let at = burst.at;
+        match ctx.memory.write(at, &burst.bytes) {
+            Ok(effects) => {
+                ctx.out.wrote(effects);
+                ctx.out.tell(|| Activity::Completion {
+                    direction,
+                    queue: q,
+                    at,
+                    len: burst.bytes.len() as u32,
+                });
+            }
+            Err(_) => {
+                let bits = Halves {
+                    m2s: ErrorBit::M2s(M2sError::CompResponse),
+                    s2m: ErrorBit::S2m(S2mError::CompResponse),
+                };
+                core.raise(
+                    bits[direction],
+                    Origin {
+                        at,
+                        ..Origin::of(q)
+                    },
+                );
+            }
+        }
+        if burst.interrupt {
+            core.interrupts.set_completion(direction, q);
+        }
+    }
+}
+
+fn retire_writes(core: &mut Core, q: QueueId, ctx: &mut Ctx) {
+    let queue = &mut core.queues[q];
+    while let Some(write) = queue.writes.front() {
+        if write.burst.answered > ctx.now {
+            return;
+        }
+        if ctx.out.observed {
+            write.tell(q, &mut queue.begun, ctx.out);
+        }
+        let len = write.burst.len;
+        let (from_lane, from_fifo) = match write.data {
+            WriteData::Lane(_) => (len, len),
+            WriteData::Result(_) => (0, len),
+            WriteData::Increment => (0, 0),
+        };
+        queue.lane.free(from_lane);
+        queue.writes.pop_front();
+        core.work.writes -= 1;
+        core.work.fifo_bytes -= u64::from(from_fifo);
+    }
+}
+
+/// Tells the host that a packet is complete: a record for each descriptor if the queue has a
+/// completion ring, then the interrupt if the packet asked for one.
+fn announce(core: &mut Core, direction: Direction, q: QueueId, packet: &Packet, ctx: &mut Ctx) {
+    let interrupt = packet.interrupt[direction];
+    let (descs, count) = match direction {
+        Direction::M2s => (packet.tx_descs, packet.tx_descs as usize),
+        Direction::S2m => (packet.rx_descs, packet.rx_written.len()),
+    };
+    let ring = &mut core.queues[q].halves[direction].completions;
+    if !ring.is_on() || count == 0 {
+        ring.count(descs.into());
+        if interrupt {
+            core.interrupts.set_completion(direction, q);
+        }
+        return;
+    }
+    let wait = u64::from(core.timing.completion_coalesce_cycles);
+    let due = (ctx.clock.cycle_at(ctx.now).0).saturating_add(wait);
+    let due = ctx.clock.edge(Cycles(due)).max(ctx.now);
+    let burst_bytes = core.timing.burst_bytes;
+    for n in 0..count {
+        let last = n + 1 == count;
+        let completed = Completed {
+            first: n == 0,
+            last,
+            written: packet
+                .rx_written
+                .get(n)
+                .copied()
+                .filter(|_| direction == Direction::S2m),
+            interrupt: interrupt && last,
+        };
+        let ring = &mut core.queues[q].halves[direction].completions;
+        for burst in [ring.issue(completed, due), ring.take_full(burst_bytes)] {
+            send_records(core, direction, q, burst, ctx);
+        }
+    }
+    core.work.records += count;
+    if !core.queues[q].halves[direction].completions.has_sent_all() {
+        let event = EngineEvent::Gathered {
+            direction,
+            queue: q,
+        };
+        core.agenda.push(due, event);
+    }
+}
+
+fn send_records(
+    core: &mut Core,
+    direction: Direction,
+    q: QueueId,
+    burst: Option<RecordBurst>,
+    ctx: &mut Ctx,
+) {
+    let Some(mut burst) = burst else { return };
+    burst.sent_at = ctx.clock.cycle_at(ctx.now).0;
+    let len = burst.bytes.len();
+    let route = ctx.fabric.route(ctx.memory, burst.at, len as u64);
+    let times = ctx.fabric.post(ctx.now, route, beats(len as u32));
+    let ring = &mut core.queues[q].halves[direction].completions;
+    ring.visible_until = ring.visible_until.max(times.done);
+    ring.on_the_way.push_back(burst);
+    let event = EngineEvent::Completion {
+        direction,
+        queue: q,
+    };
+    core.agenda.push(ring.visible_until, event);
+    if core.limits.axi_timeout > 0 {
+        core.wake_by(ctx.now, ctx);
     }
 }

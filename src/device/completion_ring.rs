@@ -26,7 +26,7 @@ const FIRST: u32 = 1 << 26;
 const RING_ID_SHIFT: u32 = 24;
 
 /// Records that go to memory in one write.
-pub(super) struct Burst {
+pub(super) struct RecordBurst {
     /// Where it goes.
     pub at: Addr,
     /// What is written.
@@ -75,9 +75,9 @@ pub(super) struct CompletionRing {
     issued: u64,
     visible: u64,
     /// Records that wait for others to join them.
-    gathered: Option<Burst>,
+    gathered: Option<RecordBurst>,
     /// Writes on their way, oldest first.
-    pub on_the_way: VecDeque<Burst>,
+    pub on_the_way: VecDeque<RecordBurst>,
     /// When the youngest of them is visible: records become visible in order.
     pub visible_until: Instant,
 }
@@ -100,16 +100,16 @@ impl CompletionRing {
 
     /// Issues the record of a descriptor. It joins those that wait if it continues them; if not, they are
     /// handed back to be sent. A new burst is due at `due`. Whether it is full says [`Self::take_full`].
-    pub fn issue(&mut self, completed: Completed, due: Instant) -> Option<Burst> {
+    pub fn issue(&mut self, completed: Completed, due: Instant) -> Option<RecordBurst> {
         let slot = self.issued % u64::from(self.length.max(1));
         let at = Addr((self.base.0).wrapping_add(slot * u64::from(self.record_bytes)));
         let record = self.record(completed);
         self.issued += 1;
-        let continues = |burst: &Burst| {
+        let continues = |burst: &RecordBurst| {
             !burst.stale && burst.at.0.wrapping_add(burst.bytes.len() as u64) == at.0
         };
         let before = (self.gathered).take_if(|burst| !continues(burst));
-        let burst = self.gathered.get_or_insert_with(|| Burst {
+        let burst = self.gathered.get_or_insert_with(|| RecordBurst {
             at,
             bytes: Vec::new(),
             records: 0,
@@ -145,7 +145,7 @@ impl CompletionRing {
 
     /// The records that wait, if they must not wait for more: bursts have up to `burst_bytes`, a power
     /// of two, and end at multiples of it.
-    pub fn take_full(&mut self, burst_bytes: u32) -> Option<Burst> {
+    pub fn take_full(&mut self, burst_bytes: u32) -> Option<RecordBurst> {
         let wraps = self.issued.is_multiple_of(u64::from(self.length.max(1)));
         let alone = !self.coalesces || wraps;
         self.gathered.take_if(|burst| {
@@ -157,12 +157,12 @@ impl CompletionRing {
     }
 
     /// The records that wait, if they have waited long enough.
-    pub fn take_due(&mut self, now: Instant) -> Option<Burst> {
+    pub fn take_due(&mut self, now: Instant) -> Option<RecordBurst> {
         self.gathered.take_if(|burst| burst.due <= now)
     }
 
     /// The oldest write has reached memory.
-    pub fn land(&mut self) -> Option<Burst> {
+    pub fn land(&mut self) -> Option<RecordBurst> {
         let burst = self.on_the_way.pop_front()?;
         if !burst.stale {
             self.visible += burst.records as u64;

@@ -1,8 +1,9 @@
 //! What the device records when something is wrong with its input.
 
 use super::compute::Reason;
-use crate::arch::EngineId;
 use crate::arch::regs::{Direction, M2sError, S2mError};
+use crate::arch::{EngineId, QueueId};
+use crate::desc::Descriptor;
 use crate::units::Addr;
 use std::fmt;
 
@@ -59,6 +60,29 @@ impl ErrorBit {
     }
 }
 
+/// What an error is about.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Origin {
+    /// The queue.
+    pub queue: QueueId,
+    /// Ring slot of the descriptor.
+    pub slot: u32,
+    /// The address accessed, or that of the descriptor itself for an error of its bits.
+    pub at: Addr,
+    /// The descriptor; zeros if it is about none.
+    pub desc: Descriptor,
+}
+
+impl Origin {
+    /// No descriptor of a queue in particular.
+    pub fn of(queue: QueueId) -> Origin {
+        Origin {
+            queue,
+            ..Origin::default()
+        }
+    }
+}
+
 /// The first occurrence of an error bit on an engine: which descriptor it was about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceError {
@@ -67,7 +91,7 @@ pub struct DeviceError {
     /// The bit.
     pub bit: ErrorBit,
     /// The queue.
-    pub queue: u8,
+    pub queue: QueueId,
     /// Ring slot of the descriptor.
     pub slot: u32,
     /// The address accessed, or that of the descriptor itself for an error of its bits.

@@ -6,7 +6,7 @@
 //! fixed when a burst is issued. All of it is modelled (C); the figures live in `sim-configs/`.
 
 use super::hbm::{Hbm, Timed};
-use crate::arch::regs::Direction;
+use super::request::{BEAT_BYTES, InFlight, Request, Times};
 use crate::arch::{ArchSpec, EngineId};
 use crate::config::{Config, TargetConfig};
 use crate::dram::{Block, Counts, Kind as Way};
@@ -15,14 +15,7 @@ use crate::sim::{Duration, Instant, stream};
 use crate::units::{Addr, BytesPerSecond};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// Bytes that cross an engine's data path in one UDMA cycle (A: 256-bit beats).
-pub const BEAT_BYTES: u32 = 32;
-
-/// Longest burst any config allows, in bytes.
-pub(super) const MAX_BURST_BYTES: usize = 4096;
 
 /// Where a burst goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,57 +46,6 @@ enum Kind {
     StateBuffer,
     Csr,
     Host,
-}
-
-/// Who waits for an access: the burst, fetch or write that an engine has in flight.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InFlight {
-    /// A data read.
-    Read {
-        /// Number of the burst.
-        burst: u64,
-    },
-    /// A data write.
-    Write {
-        /// The queue.
-        queue: u8,
-        /// Number of the burst in the queue.
-        burst: u64,
-    },
-    /// A descriptor fetch.
-    Fetch {
-        /// Which ring of the queue.
-        direction: Direction,
-        /// The queue.
-        queue: u8,
-        /// Number of the fetch in the ring.
-        fetch: u64,
-    },
-}
-
-/// An access that an engine issues.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Request {
-    pub access: InFlight,
-    pub kind: Way,
-    /// When a read is issued, or when the last beat of a write leaves the engine.
-    pub issued: Instant,
-    pub beats: u32,
-}
-
-/// The way of one access.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Times {
-    /// It is at its channel,
-    pub arrived: Instant,
-    /// which is at it from here on, at the latest,
-    pub served_from: Instant,
-    /// until here.
-    pub served: Instant,
-    /// A read takes the bytes from memory; every read after a write, by anyone, returns its bytes.
-    pub done: Instant,
-    /// From then until the engine has the data or the acknowledge.
-    pub response: Duration,
 }
 
 /// One kind of target, in the units the hot path wants.
@@ -289,7 +231,7 @@ impl Fabric {
         }
     }
 
-    /// Sends an access of `len` bytes on its way. Returns its times if they are known now; if not,
+    /// Sends an access on its way. Returns its times if they are known now; if not,
     /// [`Fabric::advance`] tells them.
     #[inline(always)]
     pub(super) fn submit(
@@ -297,14 +239,12 @@ impl Fabric {
         engine: EngineId,
         request: Request,
         route: Route,
-        len: u32,
     ) -> Option<Times> {
         let mut times = match route.kind {
-            Kind::Hbm => {
-                let access = (route.hbm_address, len);
-                self.hbm.submit(engine, request, access, route.hbm_block)?
-            }
-            _ => self.serve(request.kind, request.issued, route, request.beats),
+            Kind::Hbm => self
+                .hbm
+                .submit(engine, request, route.hbm_address, route.hbm_block)?,
+            _ => self.serve(request.kind, request.issued, route, request.beats()),
         };
         times.done = times.done + self.delay(route.channel);
         Some(times)
@@ -461,9 +401,9 @@ mod tests {
             access: InFlight::Read { burst: at },
             kind: Way::Read,
             issued: Instant::START,
-            beats: 8,
+            len: 256,
         };
-        fabric.submit(EngineId(0), request, route, 256)
+        fabric.submit(EngineId(0), request, route)
     }
 
     /// What must wait is told later, once, and not before what it waits for.

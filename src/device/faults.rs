@@ -5,8 +5,8 @@
 //! device then reacts as it would to the real thing.
 
 use super::error::ErrorBit;
-use crate::arch::EngineId;
 use crate::arch::regs::Direction;
+use crate::arch::{EngineId, QueueId};
 use crate::sim::{Duration, Instant, stream};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -133,7 +133,7 @@ pub struct Fault {
     /// The engine.
     pub engine: EngineId,
     /// The queue.
-    pub queue: u8,
+    pub queue: QueueId,
     /// What goes wrong.
     pub kind: FaultKind,
     /// When.
@@ -182,7 +182,7 @@ impl Faults {
 
     /// Queue `queue` passes a site: what strikes there, if anything. Of several faults that strike
     /// at once the one armed first does.
-    pub fn strike(&mut self, site: Site, queue: u8, now: Instant) -> Option<FaultKind> {
+    pub fn strike(&mut self, site: Site, queue: QueueId, now: Instant) -> Option<FaultKind> {
         let mut struck = None;
         for armed in &mut self.armed {
             if armed.fault.queue != queue || armed.fault.kind.site() != site {
@@ -211,7 +211,7 @@ impl Faults {
     }
 
     /// The engine raised an error for a queue.
-    pub fn notice(&mut self, queue: u8, bit: ErrorBit) {
+    pub fn notice(&mut self, queue: QueueId, bit: ErrorBit) {
         let of_queue = |injection: &&mut Injection| injection.fault.queue == queue;
         for injection in self.injections.iter_mut().filter(of_queue) {
             injection.noticed.get_or_insert(bit);
@@ -236,7 +236,7 @@ mod tests {
     fn fault(kind: FaultKind, when: When) -> Fault {
         Fault {
             engine: EngineId(0),
-            queue: 3,
+            queue: QueueId(3),
             kind,
             when,
         }
@@ -248,9 +248,11 @@ mod tests {
         faults.arm(fault(FaultKind::ReadError, When::Nth(2)), 0, 0);
         let strikes: Vec<bool> = (0..5)
             .map(|_| {
-                assert_eq!(faults.strike(Site::Read, 2, Instant::START), None);
-                assert_eq!(faults.strike(Site::Write, 3, Instant::START), None);
-                faults.strike(Site::Read, 3, Instant::START).is_some()
+                assert_eq!(faults.strike(Site::Read, QueueId(2), Instant::START), None);
+                assert_eq!(faults.strike(Site::Write, QueueId(3), Instant::START), None);
+                faults
+                    .strike(Site::Read, QueueId(3), Instant::START)
+                    .is_some()
             })
             .collect();
         assert_eq!(strikes, [false, false, true, false, false]);
@@ -263,7 +265,11 @@ mod tests {
             let mut faults = Faults::default();
             faults.arm(fault(FaultKind::LostAck, When::OneIn(10)), seed, 0);
             let strikes: Vec<bool> = (0..10_000)
-                .map(|_| faults.strike(Site::Write, 3, Instant::START).is_some())
+                .map(|_| {
+                    faults
+                        .strike(Site::Write, QueueId(3), Instant::START)
+                        .is_some()
+                })
                 .collect();
             assert_eq!(
                 faults.struck(),

@@ -5,7 +5,7 @@
 //! timed when its last command is sent. Modelled (C): requests are taken in the order they were issued,
 //! though a write reaches the controller a few beats later than a read of the same moment.
 
-use super::fabric::{BEAT_BYTES, Request, Times};
+use super::request::{BEAT_BYTES, Request, Times};
 use crate::arch::EngineId;
 use crate::config::HbmConfig;
 use crate::dram::{Block, Completion, Counts, Dram, DramConfig, Kind};
@@ -78,23 +78,23 @@ impl Hbm {
         self.dram.counts()
     }
 
-    /// Sends an access of `len` bytes at `at`, which begins in `block`, on its way. Returns its times if they are
+    /// Sends an access at `at`, which begins in `block`, on its way. Returns its times if they are
     /// known now; if not, [`Hbm::advance`] tells them.
     #[inline(always)]
     pub fn submit(
         &mut self,
         engine: EngineId,
         request: Request,
-        (at, len): (u64, u32),
+        at: u64,
         block: Block,
     ) -> Option<Times> {
         let kind = request.kind;
         let arrived = request.issued + self.latencies.request;
-        let access = (at, u64::from(len));
+        let access = (at, u64::from(request.len));
         match self.dram.serve_at_once(arrived, block, access, kind) {
             Some(served) => Some(self.times(kind, arrived, served)),
             None => {
-                self.enqueue((at, len), engine, request, block.channel());
+                self.enqueue(at, engine, request, block.channel());
                 None
             }
         }
@@ -102,7 +102,7 @@ impl Hbm {
 
     /// Puts an access into the queue of a controller.
     #[cold]
-    fn enqueue(&mut self, (at, len): (u64, u32), engine: EngineId, request: Request, channel: u32) {
+    fn enqueue(&mut self, at: u64, engine: EngineId, request: Request, channel: u32) {
         let arrived = request.issued + self.latencies.request;
         let pending = Pending {
             engine,
@@ -124,7 +124,7 @@ impl Hbm {
         if request.kind == Kind::Write {
             self.writes[channel as usize].push_back(number);
         }
-        let (bytes, id) = (len.into(), number.into());
+        let (bytes, id) = (request.len.into(), number.into());
         // The address map's stacks and the memory's are alike, a config is checked for it.
         let sent = self.dram.enqueue(arrived, at, bytes, request.kind, id);
         debug_assert!(sent.is_ok(), "{sent:?}");

@@ -5,9 +5,10 @@
 //! up the error groups, group A sums up B, C and D; their summary bits follow the level and cannot be
 //! cleared by hand.
 
-use crate::arch::regs::Direction;
+use crate::arch::QueueId;
 use crate::arch::regs::iofic;
 use crate::arch::regs::table::InterruptGroup;
+use crate::arch::regs::{Direction, Halves};
 
 /// Main group that sums up the others: bit 0 group B, bit 1 group C, bit 2 group D (A).
 pub const GROUP_SUMMARY: usize = 0;
@@ -55,7 +56,7 @@ impl Group {
 /// The interrupt controller of one unit.
 pub(super) struct Interrupts {
     main: [Group; MAIN_GROUPS],
-    errors: [Group; 2],
+    errors: Halves<Group>,
     /// Parity errors of the AXI masters' FIFOs; nothing in the model raises one.
     axi: Group,
     /// Main groups whose interrupt has been sent and that have been pending since.
@@ -68,7 +69,7 @@ impl Default for Interrupts {
     fn default() -> Self {
         Interrupts {
             main: [Group::RESET; MAIN_GROUPS],
-            errors: [Group::RESET; 2],
+            errors: Halves::each(|_| Group::RESET),
             axi: Group::RESET,
             sent: [false; MAIN_GROUPS],
             changed: false,
@@ -80,7 +81,7 @@ impl Interrupts {
     fn group_mut(&mut self, group: InterruptGroup) -> &mut Group {
         match group {
             InterruptGroup::Main(n) => &mut self.main[usize::from(n) % MAIN_GROUPS],
-            InterruptGroup::Errors(direction) => &mut self.errors[direction as usize],
+            InterruptGroup::Errors(direction) => &mut self.errors[direction],
             InterruptGroup::AxiErrors => &mut self.axi,
         }
     }
@@ -88,23 +89,23 @@ impl Interrupts {
     /// Sets an error's cause; returns whether its group masks the abort.
     pub fn set_error(&mut self, direction: Direction, mask: u32) -> bool {
         self.changed = true;
-        let group = &mut self.errors[direction as usize];
+        let group = &mut self.errors[direction];
         group.cause |= mask;
         group.abort_mask & mask != 0
     }
 
     /// Error causes of one half.
     pub fn error_causes(&self, direction: Direction) -> u32 {
-        self.errors[direction as usize].cause
+        self.errors[direction].cause
     }
 
     /// A packet of queue `q` that asked for an interrupt is complete.
-    pub fn set_completion(&mut self, direction: Direction, q: usize) {
+    pub fn set_completion(&mut self, direction: Direction, q: QueueId) {
         let group = match direction {
             Direction::M2s => GROUP_TX,
             Direction::S2m => GROUP_RX,
         };
-        self.main[group].cause |= 1 << q;
+        self.main[group].cause |= 1 << q.0;
         self.changed = true;
     }
 
@@ -150,7 +151,7 @@ impl Interrupts {
         let pending = |group: &Group| group.pending() != 0;
         let set =
             |cause: &mut u32, bit: u32, on: bool| *cause = *cause & !bit | if on { bit } else { 0 };
-        let [m2s, s2m] = [pending(&self.errors[0]), pending(&self.errors[1])];
+        let (m2s, s2m) = (pending(&self.errors.m2s), pending(&self.errors.s2m));
         set(&mut self.main[GROUP_MISC].cause, MISC_M2S_ERRORS, m2s);
         set(&mut self.main[GROUP_MISC].cause, MISC_S2M_ERRORS, s2m);
         let axi = pending(&self.axi);

@@ -2,11 +2,15 @@
 //! [`Notification`]. Software tells new ones by their phase, and says with the head register how far
 //! it has read. How much of this is modelled (C) is in `docs/device.md`, "Notifications".
 
-use super::engine::{Ctx, Engine, EngineEvent};
-use super::error::ErrorBit;
-use super::queue::Packet;
+use super::agenda::EngineEvent;
+use super::context::Ctx;
+use super::core::Core;
+use super::error::{ErrorBit, Origin};
+use super::packet::Packet;
+use super::registers::Registers;
+use crate::arch::QueueId;
 use crate::arch::regs::{self, M2sError, notific};
-use crate::desc::{Descriptor, NOTIFICATION_BYTES, Notification};
+use crate::desc::{NOTIFICATION_BYTES, Notification};
 use crate::sim::Instant;
 use crate::units::Addr;
 use std::collections::VecDeque;
@@ -43,70 +47,68 @@ impl NotificationQueue {
     }
 
     /// Whether nothing of queue `q` is on its way.
-    pub fn is_quiet(&self, q: u8) -> bool {
+    pub fn is_quiet(&self, q: QueueId) -> bool {
         self.on_the_way.iter().all(|(_, sent)| sent.queue != q)
     }
-}
 
-impl Engine {
     /// A packet of queue `q` is complete: notifies software if it asked for that.
-    pub(super) fn notify(&mut self, q: usize, packet: &Packet, ctx: &mut Ctx) {
-        let queue = &mut self.notifications;
-        let Some(slot) = packet.notification.filter(|_| queue.entries > 0) else {
+    pub fn notify(&mut self, core: &mut Core, q: QueueId, packet: &Packet, ctx: &mut Ctx) {
+        let Some(slot) = packet.notification.filter(|_| self.entries > 0) else {
             return;
         };
-        let Some((at, phase)) = queue.next_entry() else {
-            self.counters.notifications_lost += 1;
+        let Some((at, phase)) = self.next_entry() else {
+            core.counters.notifications_lost += 1;
             return;
         };
         let notification = Notification {
             phase,
-            queue: q as u8,
+            queue: q,
             slot,
-            packets: self.queues[q].packet_count,
+            packets: core.queues[q].packet_count,
             cycle: ctx.clock.cycle_at(ctx.now).0,
         };
         let route = (ctx.fabric).route(ctx.memory, at, NOTIFICATION_BYTES as u64);
         let times = ctx.fabric.post(ctx.now, route, 1);
-        queue.visible_until = queue.visible_until.max(times.done);
-        queue.on_the_way.push_back((at, notification));
-        (self.agenda).push(queue.visible_until, EngineEvent::Notification);
-        self.completions_in_flight += 1;
+        self.visible_until = self.visible_until.max(times.done);
+        self.on_the_way.push_back((at, notification));
+        (core.agenda).push(self.visible_until, EngineEvent::Notification);
+        core.work.records += 1;
     }
 
     /// The oldest notification reaches memory.
     #[inline(never)]
-    pub(super) fn land_notification(&mut self, ctx: &mut Ctx) {
-        let Some((at, notification)) = self.notifications.on_the_way.pop_front() else {
+    pub fn land(&mut self, core: &mut Core, ctx: &mut Ctx) {
+        let Some((at, notification)) = self.on_the_way.pop_front() else {
             return;
         };
-        self.completions_in_flight -= 1;
+        core.work.records -= 1;
         ctx.out.progress = true;
         match ctx.memory.write(at, &notification.to_bytes()) {
             Ok(effects) => {
-                self.counters.notifications += 1;
+                core.counters.notifications += 1;
                 ctx.out.wrote(effects);
             }
             Err(_) => {
-                let bit = ErrorBit::M2s(M2sError::CompResponse);
-                let (q, slot) = (notification.queue, notification.slot);
-                self.raise(bit, q, slot, at, Descriptor::default());
+                let origin = Origin {
+                    slot: notification.slot,
+                    at,
+                    ..Origin::of(notification.queue)
+                };
+                core.raise(ErrorBit::M2s(M2sError::CompResponse), origin);
             }
         }
     }
 
-    /// A register of the notification block has changed. Whoever sets the queue up writes all of base
+    /// The register `within` of the notification block has changed. Whoever sets the queue up writes all of base
     /// and size: each of them starts it anew (C).
-    pub(super) fn reload_notifications(&mut self, within: u64) {
-        let get = |offset| self.registers.get(regs::NOTIFIC + offset);
+    pub fn reload(&mut self, registers: &Registers, within: u64) {
+        let get = |offset| registers.get(regs::NOTIFIC + offset);
         let base = u64::from(get(notific::NQ_BASE_HI)) << 32 | u64::from(get(notific::NQ_BASE_LO));
-        let (size, head) = (get(notific::NQ_SIZE), get(notific::NQ_HEAD));
-        let queue = &mut self.notifications;
-        queue.base = Addr(base);
-        queue.entries = size / NOTIFICATION_BYTES as u32;
-        queue.head = head;
+        self.base = Addr(base);
+        self.entries = get(notific::NQ_SIZE) / NOTIFICATION_BYTES as u32;
+        self.head = get(notific::NQ_HEAD);
         if within != notific::NQ_HEAD {
-            queue.issued = 0;
+            self.issued = 0;
         }
     }
 }

@@ -1,57 +1,39 @@
-//! A queue and its packets, the limits that the registers set, and what the stations wait for.
+//! The queues of an engine and their packets, and how much is under way in all of them.
 
-use super::activity::{Station, StationState};
-use super::arbiter::Mode;
-use super::burst::Begun;
+use super::burst::{Begun, ReadData, WriteBurst, WriteData};
 use super::completion_ring::CompletionRing;
-use super::compute;
 use super::lane::Lane;
+use super::packet::Packet;
+use super::queue_set::QueueSet;
 use super::rate_limit::{RateLimit, TokenBucket};
-use super::reset::Lost;
 use super::ring::Ring;
-use super::stream::Computation;
 use super::window::Window;
-use super::write::{RxCursor, WriteBurst, WriteData};
-use crate::desc::PacketTracker;
+use crate::arch::QueueId;
+use crate::arch::regs::Halves;
+use crate::desc::{Descriptor, PacketTracker};
 use crate::sim::Instant;
 use crate::units::Addr;
+use std::ops::{Index, IndexMut};
 
-/// A packet between its first read and its completion.
-pub(super) struct Packet {
-    /// Slot of its first Tx descriptor.
-    pub slot: u32,
-    /// Bytes of all its writes.
-    pub bytes: u32,
-    /// When it was scheduled.
-    pub started: Instant,
-    pub tx_descs: u32,
-    pub rx_descs: u32,
-    /// Bytes written to each of them, if the queue has a completion ring.
-    pub rx_written: Vec<u32>,
-    /// Suspends the queue until it is complete.
-    pub dmb: bool,
-    /// Holds back later packets' writes.
-    pub write_barrier: bool,
-    /// Whether a Tx, or an Rx, descriptor asks for an interrupt on completion.
-    pub interrupt: [bool; 2],
-    /// The slot of its first descriptor, if one of them asks for a notification.
-    pub notification: Option<u32>,
-    /// Bytes not yet issued as writes.
-    pub to_write: u32,
-    /// Writes issued and not yet visible.
-    pub invisible: u32,
-    /// An embedded semaphore update of its Rx descriptor is not yet issued.
-    pub update_due: bool,
-    /// When the last of its visible writes is acknowledged; its start until there is one.
-    pub acknowledged_at: Instant,
-    /// What is computed of its data; nothing for a plain copy.
-    pub computation: Option<Box<Computation>>,
+/// What a queue has of each half.
+#[derive(Default)]
+pub(super) struct QueueHalf {
+    pub ring: Ring,
+    pub completions: CompletionRing,
+    /// From the registers: whether descriptors are fetched, and whether packets proceed.
+    pub prefetch_on: bool,
+    pub stream_on: bool,
+    /// From the registers: whether a fetch may be shorter than the prefetch rules say.
+    pub allow_small: bool,
+    /// From the registers: descriptors of the FIFO this queue may hold.
+    pub fifo_depth: usize,
 }
 
 /// One queue: a Tx ring, an Rx ring, and the packets between them.
+#[derive(Default)]
 pub(super) struct Queue {
-    /// M2S, then S2M.
-    pub rings: [Ring; 2],
+    /// What it has of each half.
+    pub halves: Halves<QueueHalf>,
     pub lane: Lane,
     /// Whole packets in the Tx prefetch FIFO.
     pub whole_packets: u32,
@@ -84,65 +66,73 @@ pub(super) struct Queue {
     pub lost: Option<Lost>,
     /// Never scheduled again: an injected fault.
     pub stuck: bool,
-    /// Since which cycle data waits for an Rx descriptor that nobody has announced, and whether the
-    /// acknowledge timeout of M2S and S2M has been reported.
-    pub starved: Option<(u64, [bool; 2])>,
-    /// From the registers: what is switched on.
-    pub prefetch_on: [bool; 2],
-    pub stream_on: [bool; 2],
+    /// Data waits for an Rx descriptor that nobody has announced.
+    pub starved: Option<Starved>,
+    /// From the registers: the pause of a DMB is masked.
     pub dmb_masked: bool,
-    /// From the registers: whether a fetch may be shorter than the prefetch rules say.
-    pub allow_small: [bool; 2],
-    /// From the registers: descriptors of the FIFO this queue may hold.
-    pub fifo_depth: [usize; 2],
     /// Packets completed, as the register counts them.
     pub packet_count: u32,
-    /// Completion rings of M2S and S2M.
-    pub completions: [CompletionRing; 2],
     /// From the registers: the queue's rate limiter, and its tokens.
     pub rate_limit: RateLimit,
     pub tokens: TokenBucket,
-    /// What its stream processor keeps from packet to packet.
-    pub stream: compute::QueueState,
+}
+
+/// The Rx descriptor being filled.
+pub(super) struct RxCursor {
+    /// Where its next byte goes, and how many bytes are left and written.
+    pub at: Addr,
+    pub left: u32,
+    pub written: u32,
+    /// Cycle of its first burst.
+    pub began: u64,
+    pub desc: Descriptor,
+    pub slot: u32,
+    /// The cell that its embedded semaphore update increments (V4).
+    pub update: Option<Addr>,
+    /// The row being written, if it writes a transpose.
+    pub row: Option<Row>,
+    /// It is a transpose flush: what is written goes nowhere.
+    pub flush: bool,
+}
+
+/// A row of a transpose.
+#[derive(Clone, Copy)]
+pub(super) struct Row {
+    pub bytes: u32,
+    /// How many of them are left.
+    pub left: u32,
+}
+
+/// Data that waits for an Rx descriptor.
+#[derive(Clone, Copy)]
+pub(super) struct Starved {
+    /// Since which cycle.
+    pub since: u64,
+    /// Whether the acknowledge timeout of a half has been reported.
+    pub reported: Halves<bool>,
+}
+
+/// Packets that the S2M half of a queue has forgotten and the M2S half has not: they will never be
+/// acknowledged.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lost {
+    /// Slot of the first one's first Tx descriptor.
+    pub slot: u32,
+    /// Their Tx descriptors.
+    pub tx_descs: u32,
+    /// When they were lost.
+    pub since: Instant,
+    /// Whether M2S notices: not if an abort took them from both halves.
+    pub noticed: bool,
 }
 
 impl Queue {
-    pub fn new() -> Queue {
-        Queue {
-            rings: Default::default(),
-            lane: Lane::default(),
-            whole_packets: 0,
-            tracker: PacketTracker::new(0),
-            arriving_bytes: 0,
-            packets: Window::default(),
-            written: 0,
-            rx: None,
-            update: None,
-            writes: Window::default(),
-            begun: Begun::default(),
-            fence: 0,
-            engine_fence: Vec::new(),
-            held_since: None,
-            visible_floor: Vec::new(),
-            suspended: false,
-            lost: None,
-            stuck: false,
-            starved: None,
-            prefetch_on: [false; 2],
-            stream_on: [false; 2],
-            dmb_masked: true,
-            allow_small: [false; 2],
-            fifo_depth: [0; 2],
-            packet_count: 0,
-            completions: Default::default(),
-            rate_limit: RateLimit::default(),
-            tokens: TokenBucket::default(),
-            stream: compute::QueueState::default(),
-        }
+    /// Bytes that wait to be written by the packet whose turn it is.
+    pub fn available(&self) -> u64 {
+        let result = self.packets.get(self.written).and_then(Packet::result_left);
+        result.unwrap_or(self.lane.available())
     }
-}
 
-impl Queue {
     /// Bytes of the data FIFO that the queue's lane has reserved, and that hold results.
     pub fn fifo_bytes(&self) -> u64 {
         let issued = |write: &WriteBurst| match write.data {
@@ -152,85 +142,114 @@ impl Queue {
         let results = self.packets.iter().filter_map(Packet::result_left);
         self.lane.reserved() + results.sum::<u64>() + self.writes.iter().map(issued).sum::<u64>()
     }
-}
 
-/// Engine-wide limits, from the registers.
-#[derive(Default)]
-pub(super) struct Limits {
-    pub data_reads: usize,
-    pub descriptor_reads: [usize; 2],
-    pub writes: usize,
-    pub fifo_bytes: u64,
-    pub packet_bytes: u64,
-    /// Whether a length of 0 means 65536; if not, it is an error (C).
-    pub encode_64k: bool,
-    /// M2S starts no packet, S2M takes no Rx descriptor.
-    pub stream_disabled: [bool; 2],
-    /// The half fetches no descriptor.
-    pub prefetch_stopped: [bool; 2],
-    pub packet_descriptors: u32,
-    /// Packets in flight.
-    pub packets: usize,
-    /// Bytes of a data burst of M2S and S2M, a power of two.
-    pub burst_bytes: [u32; 2],
-    /// Descriptors of a fetch of M2S and S2M: at most; at least once the queue's FIFO holds
-    /// `prefetch_threshold` descriptors; at least below that.
-    pub fetch_most: [u64; 2],
-    /// Whether a fetch ends at multiples of `fetch_most` in the ring.
-    pub fetch_breaks: [bool; 2],
-    pub fetch_least_above: [u64; 2],
-    pub fetch_least_below: [u64; 2],
-    pub prefetch_threshold: [usize; 2],
-    /// How the queues share the stream, and the stream's own rate limiter.
-    pub arbitration: Mode,
-    pub stream_rate_limit: RateLimit,
-    /// A packet costs a rate limiter one token.
-    pub rate_limit_packets: bool,
-    /// Cycles after which a packet whose data finds no Rx descriptor is an error of M2S and S2M;
-    /// 0 for never.
-    pub ack_timeout: [u64; 2],
-    /// Cycles after which an AXI access that is not answered is an error; 0 for never.
-    pub axi_timeout: u64,
-}
-
-/// What the stations wait for at the end of a wake-up.
-pub(super) struct Needs {
-    /// The cycle at which one of them can act; `u64::MAX` if that is not known.
-    pub cycle: u64,
-    /// When something fetched arrives; never, if none of them waits for it.
-    pub at: Instant,
-    /// The oldest read's data.
-    pub read: bool,
-    /// The oldest write's acknowledge of some queue.
-    pub ack: bool,
-    /// What the read and the write station are at; nothing if that is as before.
-    pub stations: [Option<StationState>; 2],
-}
-
-impl Default for Needs {
-    fn default() -> Needs {
-        Needs {
-            cycle: u64::MAX,
-            at: Instant::NEVER,
-            read: false,
-            ack: false,
-            stations: [None; 2],
+    /// Room for the `len` bytes of a read burst; two pieces where it wraps around.
+    pub fn room(&mut self, data: ReadData, len: u32) -> (&mut [u8], &mut [u8]) {
+        match data {
+            ReadData::Lane(at) | ReadData::Passing { at, .. } => self.lane.pieces_mut(at, len),
+            ReadData::Source { packet, offset } => {
+                (self.source_room(packet, offset, len), Default::default())
+            }
+            ReadData::Dropped => Default::default(),
         }
     }
+
+    /// Room for the `len` source bytes at `offset` of a compute packet, by its number in the queue.
+    fn source_room(&mut self, packet: u64, offset: u32, len: u32) -> &mut [u8] {
+        let packet = self.packets.get_mut(packet);
+        let computation = packet.and_then(|packet| packet.computation.as_mut());
+        let (start, end) = (offset as usize, (offset + len) as usize);
+        computation
+            .and_then(|computation| computation.sources.get_mut(start..end))
+            .unwrap_or_default()
+    }
+
+    /// The bytes that a write burst writes; two pieces where they wrap around.
+    pub fn bytes(&self, write: &WriteBurst) -> (&[u8], &[u8]) {
+        const ONE: [u8; 4] = 1u32.to_le_bytes();
+        let len = write.burst.len;
+        match write.data {
+            WriteData::Lane(offset) => self.lane.pieces(offset, len),
+            WriteData::Result(offset) => (self.result_bytes(write.packet, offset, len), &[]),
+            WriteData::Increment => (&ONE, &[]),
+        }
+    }
+
+    /// The `len` bytes at `offset` of a compute packet's result.
+    fn result_bytes(&self, packet: u64, offset: u32, len: u32) -> &[u8] {
+        let packet = self.packets.get(packet);
+        let computation = packet.and_then(|packet| packet.computation.as_ref());
+        let result = computation.and_then(|computation| computation.result.as_deref());
+        let (start, end) = (offset as usize, (offset + len) as usize);
+        result
+            .and_then(|result| result.get(start..end))
+            .unwrap_or_default()
+    }
 }
 
-impl Needs {
-    pub fn cycle(&mut self, cycle: u64) {
-        self.cycle = self.cycle.min(cycle);
+/// All queues of an engine.
+pub(super) struct Queues(Vec<Queue>);
+
+impl Queues {
+    /// So many queues, out of reset.
+    pub fn new(count: u32) -> Queues {
+        Queues((0..count).map(|_| Queue::default()).collect())
     }
 
-    /// A station is at this, unless it is at something that comes later in the list of states.
-    pub fn station(&mut self, station: Station, state: StationState) {
-        let known = &mut self.stations[station as usize];
-        *known = (*known).max(Some(state));
+    /// A queue, if the engine has it.
+    pub fn get(&self, q: QueueId) -> Option<&Queue> {
+        self.0.get(q.index())
     }
 
-    pub fn at(&mut self, at: Instant) {
-        self.at = self.at.min(at);
+    /// Every queue's number.
+    pub fn ids(&self) -> impl Iterator<Item = QueueId> + use<> {
+        QueueId::first(self.0.len() as u32)
     }
+
+    /// Every queue, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Queue> {
+        self.0.iter()
+    }
+
+    /// As [`Queues::iter`], to change.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Queue> {
+        self.0.iter_mut()
+    }
+}
+
+impl Index<QueueId> for Queues {
+    type Output = Queue;
+
+    #[inline(always)]
+    fn index(&self, q: QueueId) -> &Queue {
+        &self.0[q.index()]
+    }
+}
+
+impl IndexMut<QueueId> for Queues {
+    #[inline(always)]
+    fn index_mut(&mut self, q: QueueId) -> &mut Queue {
+        &mut self.0[q.index()]
+    }
+}
+
+/// What is under way in all queues of an engine.
+#[derive(Default)]
+pub(super) struct Work {
+    /// Queues with Tx descriptors that a doorbell covered and that are not completed.
+    pub armed: QueueSet,
+    /// Queues with a whole packet in their Tx FIFO.
+    pub schedulable: QueueSet,
+    /// Queues with packets in flight.
+    pub in_flight: QueueSet,
+    /// Queues with packets that only M2S still knows.
+    pub lost: QueueSet,
+    /// Packets in flight.
+    pub packets: usize,
+    /// Bytes of the data FIFO in use.
+    pub fifo_bytes: u64,
+    /// Write bursts not yet acknowledged.
+    pub writes: usize,
+    /// Completion records and notifications on their way.
+    pub records: usize,
 }

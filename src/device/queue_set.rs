@@ -1,32 +1,34 @@
 //! A set of queues of one engine, so that arbiters look only at queues with work.
 
+use crate::arch::QueueId;
+
 /// Queues by number, below 32.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct QueueSet(u32);
 
 impl QueueSet {
-    pub fn insert(&mut self, q: usize) {
-        self.0 |= 1 << q;
+    pub fn insert(&mut self, q: QueueId) {
+        self.0 |= 1 << q.0;
     }
 
-    pub fn remove(&mut self, q: usize) {
-        self.0 &= !(1 << q);
+    pub fn remove(&mut self, q: QueueId) {
+        self.0 &= !(1 << q.0);
     }
 
     /// Puts `q` in or takes it out.
-    pub fn set(&mut self, q: usize, member: bool) {
+    pub fn set(&mut self, q: QueueId, member: bool) {
         match member {
             true => self.insert(q),
             false => self.remove(q),
         }
     }
 
-    pub fn contains(self, q: usize) -> bool {
-        self.0 >> q & 1 == 1
+    pub fn contains(self, q: QueueId) -> bool {
+        self.0 >> q.0 & 1 == 1
     }
 
     /// Those of its queues that pass a test.
-    pub fn filter(self, test: impl Fn(usize) -> bool) -> QueueSet {
+    pub fn filter(self, test: impl Fn(QueueId) -> bool) -> QueueSet {
         let mut passed = QueueSet::default();
         self.iter()
             .filter(|q| test(*q))
@@ -39,26 +41,26 @@ impl QueueSet {
     }
 
     /// Its queues in round-robin order: those above `last` first, `last` itself at the end.
-    pub fn after(self, last: usize) -> impl Iterator<Item = usize> {
-        let first = last as u32 + 1;
+    pub fn after(self, last: QueueId) -> impl Iterator<Item = QueueId> {
+        let first = u32::from(last.0) + 1;
         let turned = bits(self.0.rotate_right(first));
-        turned.map(move |place| (place + first as usize) % u32::BITS as usize)
+        turned.map(move |place| QueueId((place + first as u8) % u32::BITS as u8))
     }
 
     /// Its queues in ascending order.
-    pub fn iter(self) -> impl Iterator<Item = usize> {
-        bits(self.0)
+    pub fn iter(self) -> impl Iterator<Item = QueueId> {
+        bits(self.0).map(QueueId)
     }
 }
 
 /// The numbers of the bits that are set, lowest first.
 #[inline]
-fn bits(mut set: u32) -> impl Iterator<Item = usize> {
+fn bits(mut set: u32) -> impl Iterator<Item = u8> {
     std::iter::from_fn(move || {
         if set == 0 {
             return None;
         }
-        let lowest = set.trailing_zeros() as usize;
+        let lowest = set.trailing_zeros() as u8;
         set &= set - 1;
         Some(lowest)
     })
@@ -71,19 +73,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn round_robin_visits_each_once(raw: u32, last in 0usize..32) {
+        fn round_robin_visits_each_once(raw: u32, last in 0u8..32) {
             let set = QueueSet(raw);
-            let expected: Vec<usize> = (1..=32)
+            let expected: Vec<QueueId> = (1..=32)
                 .map(|step| (last + step) % 32)
                 .filter(|q| raw >> q & 1 == 1)
+                .map(QueueId)
                 .collect();
-            prop_assert_eq!(set.after(last).collect::<Vec<_>>(), expected);
-            prop_assert!(set.iter().eq((0..32).filter(|q| raw >> q & 1 == 1)));
+            prop_assert_eq!(set.after(QueueId(last)).collect::<Vec<_>>(), expected);
+            let ascending = (0..32).filter(|q| raw >> q & 1 == 1).map(QueueId);
+            prop_assert!(set.iter().eq(ascending));
         }
 
         #[test]
-        fn members(raw: u32, q in 0usize..32) {
-            let mut set = QueueSet(raw);
+        fn members(raw: u32, q in 0u8..32) {
+            let (mut set, q) = (QueueSet(raw), QueueId(q));
             set.set(q, true);
             prop_assert!(set.iter().any(|member| member == q) && !set.is_empty());
             set.set(q, false);

@@ -2,9 +2,9 @@
 //! are, what an access does and what they reset to is in [`regs::table`](crate::arch::regs::table);
 //! registers that show the engine's state are answered by the engine.
 
-use crate::arch::ArchSpec;
 use crate::arch::regs::Direction;
 use crate::arch::regs::table::{Access, Place, Row};
+use crate::arch::{ArchSpec, QueueId};
 use crate::memory::{InertWord, InertWords};
 use std::collections::BTreeMap;
 
@@ -68,7 +68,7 @@ impl Registers {
     }
 
     /// A register of a queue's bank.
-    pub fn queue(&self, direction: Direction, q: u8, offset: u64) -> u32 {
+    pub fn queue(&self, direction: Direction, q: QueueId, offset: u64) -> u32 {
         self.get(direction.queue_reg(q, offset))
     }
 

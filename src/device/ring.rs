@@ -1,6 +1,6 @@
 //! One direction of one queue: the ring's pointers and its slice of the prefetch FIFO.
 
-use super::fabric::Times;
+use super::request::Times;
 use super::window::Window;
 use crate::arch::regs::RingPointer;
 use crate::desc::{DESC_BYTES, Descriptor, RingId};

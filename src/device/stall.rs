@@ -1,11 +1,7 @@
 //! Why a queue with work does not get on: what it waits for, since when, and which limit is in force.
 
-use super::burst::Burst;
-use super::engine::Engine;
-use super::ring::Ring;
-use crate::arch::EngineId;
-use crate::arch::regs::{Direction, UdmaState};
-use crate::sim::{Clock, Instant};
+use crate::arch::regs::Direction;
+use crate::arch::{EngineId, QueueId};
 use crate::units::{Addr, Cycles};
 use std::fmt;
 
@@ -15,7 +11,7 @@ pub struct Stall {
     /// The engine.
     pub engine: EngineId,
     /// The queue.
-    pub queue: u8,
+    pub queue: QueueId,
     /// What it waits for.
     pub reason: StallReason,
     /// The descriptor that waits, or is waited for: its ring and slot, if it is one.
@@ -173,176 +169,5 @@ fn half(direction: Direction) -> &'static str {
     match direction {
         Direction::M2s => "m2s",
         Direction::S2m => "s2m",
-    }
-}
-
-/// What a queue waits for, the descriptor, and since when.
-type Cause = (StallReason, Option<(Direction, u32)>, Option<Instant>);
-
-fn cause(reason: StallReason) -> Cause {
-    (reason, None, None)
-}
-
-/// A burst that is not answered.
-fn open(reason: fn(Addr) -> StallReason, direction: Direction, burst: &Burst) -> Cause {
-    let descriptor = Some((direction, burst.slot));
-    (reason(burst.at), descriptor, Some(burst.issued))
-}
-
-impl Ring {
-    /// The oldest descriptor that waits to be fetched.
-    fn unfetched(&self, direction: Direction, reason: StallReason) -> Cause {
-        let slot = self.slot(self.fetch_from().0);
-        (reason, Some((direction, slot)), self.rung_at)
-    }
-}
-
-impl Engine {
-    /// What each queue that is not idle waits for.
-    pub fn stalls(&self, clock: &Clock) -> impl Iterator<Item = Stall> {
-        let busy = (0..self.queues.len()).filter(|q| !self.queue_is_idle(*q as u8));
-        busy.map(move |q| {
-            let (reason, descriptor, since) = self.stall(q);
-            Stall {
-                engine: self.id,
-                queue: q as u8,
-                reason,
-                descriptor,
-                since: since.map(|at| clock.cycle_at(at)),
-            }
-        })
-    }
-
-    fn stall(&self, q: usize) -> Cause {
-        use Direction::{M2s, S2m};
-        let queue = &self.queues[q];
-        if self.states.contains(&UdmaState::Abort) {
-            return cause(StallReason::Aborted);
-        }
-        if let Some(lost) = queue.lost {
-            return (StallReason::Lost, Some((M2s, lost.slot)), Some(lost.since));
-        }
-        for direction in Direction::ALL {
-            if self.states[direction as usize] != UdmaState::Normal {
-                return cause(StallReason::NotRunning(direction));
-            }
-        }
-        if queue.stuck {
-            return cause(StallReason::Stuck);
-        }
-        let Some(packet) = queue.packets.front() else {
-            return self.stalled_start(q);
-        };
-        let began = (M2s, packet.slot);
-        let writing = queue.packets.get(queue.written);
-        if let Some(packet) = writing.filter(|_| queue.rx.is_none() && queue.available() > 0) {
-            let began = Some((M2s, packet.slot));
-            if !queue.stream_on[S2m as usize] {
-                return (StallReason::SchedulingOff(S2m), began, Some(packet.started));
-            }
-            if self.limits.stream_disabled[S2m as usize] {
-                return (
-                    StallReason::StreamDisabled(S2m),
-                    began,
-                    Some(packet.started),
-                );
-            }
-            let rx = &queue.rings[S2m as usize];
-            if rx.fifo.is_empty() && rx.fetches.is_empty() && rx.to_fetch() == 0 {
-                return (StallReason::RxDescriptors, began, Some(packet.started));
-            }
-            if let Some(stalled) = self.stalled_fetch(S2m, q) {
-                return stalled;
-            }
-        }
-        if let Some(write) = queue.writes.front() {
-            return open(StallReason::Write, S2m, &write.burst);
-        }
-        if let Some(burst) = self.reader.oldest() {
-            return open(StallReason::Read, M2s, burst);
-        }
-        let reason = if writing.is_some() && !queue.stream_on[S2m as usize] {
-            StallReason::SchedulingOff(S2m)
-        } else if self.limits.data_reads == 0 {
-            StallReason::Limit(Limit::DataReads)
-        } else if self.limits.writes == 0 {
-            let wide = self.spec.caps.wide_write_limit;
-            StallReason::Limit(Limit::DataWrites { wide })
-        } else {
-            StallReason::Turn
-        };
-        (reason, Some(began), Some(packet.started))
-    }
-
-    /// Why no packet of a queue has started.
-    fn stalled_start(&self, q: usize) -> Cause {
-        use Direction::M2s;
-        let queue = &self.queues[q];
-        let tx = &queue.rings[M2s as usize];
-        if tx.outstanding() == 0 {
-            return cause(StallReason::Records);
-        }
-        if let Some(stalled) = self.stalled_fetch(M2s, q) {
-            return stalled;
-        }
-        let Some(first) = tx.fifo.front() else {
-            return tx.unfetched(M2s, StallReason::Turn);
-        };
-        let last = tx.fifo.iter().find(|tx| tx.closes);
-        let reason = match last {
-            _ if !queue.stream_on[M2s as usize] => StallReason::SchedulingOff(M2s),
-            _ if self.limits.stream_disabled[M2s as usize] => StallReason::StreamDisabled(M2s),
-            None => StallReason::PacketIncomplete,
-            Some(last) if !tx.data_covers(last.nth) => StallReason::DataTail,
-            Some(_) if self.limits.packets == 0 => StallReason::Limit(Limit::Packets),
-            Some(_) if queue.rate_limit.never_fills() => StallReason::RateLimit,
-            Some(_) if self.limits.stream_rate_limit.never_fills() => StallReason::RateLimit,
-            Some(_) => StallReason::Turn,
-        };
-        (reason, Some((M2s, first.slot)), Some(first.ready_at))
-    }
-
-    /// Why a ring's descriptors do not come; nothing, if there are some or none are announced.
-    fn stalled_fetch(&self, direction: Direction, q: usize) -> Option<Cause> {
-        let (queue, d) = (&self.queues[q], direction as usize);
-        let ring = &queue.rings[d];
-        // Of a Tx packet all descriptors must be there.
-        let there = match direction {
-            Direction::M2s => queue.whole_packets > 0,
-            Direction::S2m => !ring.fifo.is_empty(),
-        };
-        if there {
-            return None;
-        }
-        if let Some(fetch) = ring.fetches.front() {
-            let slot = Some((direction, ring.slot(fetch.first)));
-            return Some((
-                StallReason::Fetch(direction, fetch.at),
-                slot,
-                Some(fetch.issued),
-            ));
-        }
-        if ring.to_fetch() == 0 {
-            return None;
-        }
-        let least = self.least_fetch(direction, q);
-        let reason = if !queue.prefetch_on[d] {
-            StallReason::PrefetchOff(direction)
-        } else if self.limits.prefetch_stopped[d] {
-            StallReason::StreamDisabled(direction)
-        } else if self.limits.descriptor_reads[d] == 0 {
-            StallReason::Limit(Limit::DescriptorReads(direction))
-        } else if queue.fifo_depth[d] == 0 {
-            StallReason::Limit(Limit::FifoDepth(direction))
-        } else if ring.contiguous() < least {
-            StallReason::ShortFetch {
-                direction,
-                there: ring.contiguous(),
-                least,
-            }
-        } else {
-            return None;
-        };
-        Some(ring.unfetched(direction, reason))
     }
 }

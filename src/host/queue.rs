@@ -7,7 +7,7 @@ use crate::arch::regs::{
     ChangeState, CompCfg, Direction, M2sError, QueueCfg, QueueSwCtrl, RateLimitMask, S2mError,
     global, queue,
 };
-use crate::arch::{Arch, EngineId};
+use crate::arch::{Arch, EngineId, QueueId};
 use crate::units::Addr;
 
 /// How a queue is set up.
@@ -59,7 +59,7 @@ pub enum QueueError {
         /// Engine of the queue.
         engine: EngineId,
         /// The queue.
-        queue: u8,
+        queue: QueueId,
         /// Why not.
         source: PringError,
     },
@@ -72,7 +72,7 @@ pub enum QueueError {
         /// Engine of the queue.
         engine: EngineId,
         /// The queue.
-        queue: u8,
+        queue: QueueId,
         /// `tx` or `rx`.
         ring: &'static str,
         /// Descriptors asked for.
@@ -89,7 +89,7 @@ pub enum QueueError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueuePair {
     engine: EngineId,
-    queue: u8,
+    queue: QueueId,
     /// Register window of the engine.
     window: Addr,
     tx_size: u32,
@@ -118,7 +118,7 @@ impl QueuePair {
             last: spec.map.engine_count() - 1,
         })?;
         let queue = match u8::try_from(queue) {
-            Ok(small) if queue < spec.limits.queues_per_engine => small,
+            Ok(small) if queue < spec.limits.queues_per_engine => QueueId(small),
             _ => {
                 let last = spec.limits.queues_per_engine - 1;
                 return Err(QueueError::NoQueue {
@@ -152,7 +152,7 @@ impl QueuePair {
         for direction in Direction::ALL {
             pair.enable(bus, direction)?;
         }
-        tracing::debug!(%engine, queue, tx = %tx_base, rx = %rx_base, "queue initialised");
+        tracing::debug!(%engine, queue = queue.0, tx = %tx_base, rx = %rx_base, "queue initialised");
         Ok(pair)
     }
 
@@ -162,7 +162,7 @@ impl QueuePair {
     }
 
     /// The queue's number in the engine.
-    pub fn queue(&self) -> u8 {
+    pub fn queue(&self) -> QueueId {
         self.queue
     }
 
@@ -187,7 +187,7 @@ impl QueuePair {
         self.check_count(direction, count)?;
         tracing::debug!(
             engine = %self.engine,
-            queue = self.queue,
+            queue = self.queue.0,
             ring = direction.ring_name(),
             count,
             "doorbell"
@@ -283,7 +283,7 @@ impl QueuePair {
     /// Starts one half of the queue and of its engine.
     fn enable(&self, bus: &mut dyn Bus, direction: Direction) -> Result<(), BusError> {
         let allowed = self.global_reg(direction, global::pref_queue_en(direction));
-        update(bus, allowed, |value| value | 1 << self.queue)?;
+        update(bus, allowed, |value| value | 1 << self.queue.0)?;
         self.switch(bus, direction, true)?;
         let run = ChangeState::new().with_normal(true).into_bits();
         bus.write_reg(self.global_reg(direction, global::CHANGE_STATE), run)
@@ -486,7 +486,7 @@ mod tests {
             found: PringType::Tx,
             wanted: PringType::Rx,
         };
-        let (engine, queue) = (EngineId(0), 0);
+        let (engine, queue) = (EngineId(0), QueueId(0));
         assert_eq!(
             refuse(0, 0, (&tx, &tx)),
             QueueError::Ring {

@@ -2,7 +2,7 @@
 
 use super::System;
 use super::sequencer::{SequencerId, SequencerState};
-use crate::arch::{EngineId, EventBlock};
+use crate::arch::{EngineId, EventBlock, QueueId};
 use crate::device::Stall;
 use crate::sim::Instant;
 use crate::units::Addr;
@@ -20,7 +20,7 @@ pub enum Condition {
         /// The engine.
         engine: EngineId,
         /// The queue.
-        queue: u8,
+        queue: QueueId,
     },
     /// A semaphore has some value.
     Semaphore {

@@ -193,7 +193,7 @@ mod tests {
         for (issued, channel, from, until) in accesses {
             let at = |ns: u64| Instant::from_fs(ns * 1_000_000);
             let what = device::Activity::Read {
-                queue: 0,
+                queue: crate::arch::QueueId(0),
                 slot: 0,
                 access: Access {
                     at: crate::units::Addr(0),

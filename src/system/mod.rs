@@ -17,7 +17,7 @@ pub use observe::{Activity, EngineTimes, Observer};
 pub use sequencer::{Observation, ProgramError, SequencerId, SequencerOp, WaitOp};
 
 use crate::arch::regs::{Direction, UdmaState};
-use crate::arch::{Arch, ArchSpec, EngineId};
+use crate::arch::{Arch, ArchSpec, EngineId, QueueId};
 use crate::config::Config;
 use crate::device::{
     BusyChange, Counters, Ctx, DeviceError, Engine, Fabric, Fault, InFlight, Injection, Outbox,
@@ -66,7 +66,7 @@ pub struct NoSuchQueue {
     /// The engine asked for.
     pub engine: EngineId,
     /// The queue asked for.
-    pub queue: u8,
+    pub queue: QueueId,
 }
 
 /// What one engine shows at the end of a run.
@@ -219,7 +219,7 @@ impl System {
     /// [`NoSuchQueue`] if the device has no such engine or the engine no such queue.
     pub fn inject(&mut self, fault: Fault) -> Result<(), NoSuchQueue> {
         let engine = (self.engines.get_mut(fault.engine.0 as usize))
-            .filter(|_| u32::from(fault.queue) < self.spec.limits.queues_per_engine)
+            .filter(|_| u32::from(fault.queue.0) < self.spec.limits.queues_per_engine)
             .ok_or(NoSuchQueue {
                 arch: self.spec.arch,
                 engine: fault.engine,

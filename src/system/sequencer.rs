@@ -4,7 +4,7 @@
 use super::condition::SemTest;
 use super::{Activity, Event, Posted, System};
 use crate::arch::regs::{self, Direction};
-use crate::arch::{EngineId, EventBlock};
+use crate::arch::{EngineId, EventBlock, QueueId};
 use crate::memory::Target;
 use crate::sim::{ComponentId, Duration, EventClass, Instant};
 use crate::units::{Addr, Cycles};
@@ -65,7 +65,7 @@ pub enum SequencerOp {
         /// The engine.
         engine: EngineId,
         /// The queue.
-        queue: u8,
+        queue: QueueId,
         /// Which ring.
         direction: Direction,
         /// Descriptors to add to the tail.
@@ -267,7 +267,7 @@ impl System {
             },
             SequencerOp::Doorbell { engine, queue, .. } => {
                 let (engines, queues) = (self.engines.len(), self.spec.limits.queues_per_engine);
-                if engine.0 as usize >= engines || u32::from(*queue) >= queues {
+                if engine.0 as usize >= engines || u32::from(queue.0) >= queues {
                     return Err(format!(
                         "there is no queue {queue} of engine {}; {} has engines 0 to {} with \
                          queues 0 to {}",

@@ -5,8 +5,8 @@
 
 use super::reorder::Reorder;
 use super::{End, Machine};
-use crate::arch::EngineId;
 use crate::arch::regs::Direction;
+use crate::arch::{EngineId, QueueId};
 use crate::device::{self, Access, Station, StationState};
 use crate::sim::Instant;
 use crate::system::{Activity, Observer};
@@ -28,11 +28,11 @@ enum Signal {
     /// What a station is at, in words.
     Station(EngineId, Station),
     /// A doorbell arrives.
-    Doorbell(EngineId, u8, Direction),
+    Doorbell(EngineId, QueueId, Direction),
     /// Read or write bursts of a queue on their way.
-    Outstanding(EngineId, u8, Station),
+    Outstanding(EngineId, QueueId, Station),
     /// Packets completed.
-    Packets(EngineId, u8),
+    Packets(EngineId, QueueId),
     /// A channel serves.
     Channel(u32),
     /// What a semaphore holds.
@@ -42,7 +42,8 @@ enum Signal {
 impl Signal {
     /// The scopes it is in, and its name.
     fn path(self, machine: &Machine) -> (Vec<String>, String) {
-        let queue = |engine: EngineId, queue: u8| vec![engine.to_string(), format!("q{queue}")];
+        let queue =
+            |engine: EngineId, queue: QueueId| vec![engine.to_string(), format!("q{queue}")];
         match self {
             Signal::Station(engine, station) => {
                 let name = format!("{}_station", station.name());
@@ -200,7 +201,7 @@ impl<W: Write> Waves<W> {
         }
     }
 
-    fn access(&mut self, engine: EngineId, data: Option<(u8, Station)>, access: &Access) {
+    fn access(&mut self, engine: EngineId, data: Option<(QueueId, Station)>, access: &Access) {
         let channel = Signal::Channel(access.channel);
         let times = access.times;
         self.late

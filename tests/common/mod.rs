@@ -7,7 +7,7 @@ pub mod cli;
 use udma_sim::arch::regs::{
     self, ChangeState, Direction, QueueCfg, RateLimitMask, general, global, queue,
 };
-use udma_sim::arch::{Arch, EngineId, EventBlock};
+use udma_sim::arch::{Arch, EngineId, EventBlock, QueueId};
 use udma_sim::config::Config;
 use udma_sim::desc::{BarrierMode, CopyFlags, Descriptor, RingId, build_copy};
 use udma_sim::host::Bus;
@@ -127,7 +127,7 @@ impl Rig {
                         .into_bits(),
                 ),
             ] {
-                self.reg(engine, direction.queue_reg(q, offset), value);
+                self.reg(engine, direction.queue_reg(QueueId(q), offset), value);
             }
             self.reg(
                 engine,
@@ -137,7 +137,7 @@ impl Rig {
         }
         self.reg(
             engine,
-            Direction::M2s.queue_reg(q, queue::M2S_RATE_LIMIT_MASK),
+            Direction::M2s.queue_reg(QueueId(q), queue::M2S_RATE_LIMIT_MASK),
             self.mask.into_bits(),
         );
     }
@@ -148,7 +148,11 @@ impl Rig {
     }
 
     pub fn doorbell(&mut self, engine: u32, q: u8, direction: Direction, count: u32) {
-        self.reg(engine, direction.queue_reg(q, queue::DRTP_INC), count);
+        self.reg(
+            engine,
+            direction.queue_reg(QueueId(q), queue::DRTP_INC),
+            count,
+        );
     }
 
     /// Writes a program to the rings of a queue, initialises it and rings RX, then TX.

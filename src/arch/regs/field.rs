@@ -445,6 +445,173 @@ pub struct DwrrCfg {
     pub reserved_31_20: u16,
 }
 
+/// A number of descriptors: a queue's `drtp_inc` and `tdrdtp_inc` doorbells, and its `drl`, the length of its rings.
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct DescCount {
+    /// Descriptors.
+    #[bits(24)]
+    pub count: u32,
+    /// Not used.
+    pub reserved_31_24: u8,
+}
+
+/// The low half of a ring's base. Rings are aligned to 64 bytes.
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct RingBaseLow {
+    /// Not used.
+    #[bits(6)]
+    pub reserved_5_0: u8,
+    /// Bits 31 to 6 of the address.
+    #[bits(26)]
+    pub high: u32,
+}
+
+impl RingBaseLow {
+    /// Bits 31 to 0 of the address.
+    pub const fn address(self) -> u32 {
+        self.high() << 6
+    }
+}
+
+/// A queue's `dwrr_cfg_2` register (M2S).
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct QueueDwrrCfg2 {
+    /// Class of the queue.
+    pub q_qos: u8,
+    /// Not used.
+    #[bits(24)]
+    pub reserved_31_8: u32,
+}
+
+/// A queue's `dwrr_cfg_3` register (M2S).
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct QueueDwrrCfg3 {
+    /// Weight of the queue.
+    pub weight: u8,
+    /// Not used.
+    #[bits(24)]
+    pub reserved_31_8: u32,
+}
+
+/// A register whose bit 0 is a command (A).
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct Strobe {
+    /// Acts.
+    pub act: bool,
+    /// Not used.
+    #[bits(31)]
+    pub reserved_31_1: u32,
+}
+
+/// A half's `data_burst_cfg` register.
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct DataBurstCfg {
+    /// Beats of the longest data burst; 0 for the longest there is (C).
+    pub beats: u8,
+    /// Not modelled.
+    #[bits(24)]
+    pub bits_31_8: u32,
+}
+
+/// A half's `desc_rd_cfg_3` register.
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct DescRdCfg3 {
+    /// Descriptors of the longest burst; 0 for the longest there is (C).
+    pub descriptors: u8,
+    /// Not modelled.
+    pub bits_15_8: u8,
+    /// Bursts end at multiples of their longest (A).
+    pub always_break: bool,
+    /// Not modelled.
+    #[bits(15)]
+    pub bits_31_17: u16,
+}
+
+/// The M2S `comp_ack_timeout` register. That of S2M has 32 bits.
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct AckTimeoutM2s {
+    /// UDMA cycles; 0 for never.
+    #[bits(24)]
+    pub cycles: u32,
+    /// Not used.
+    pub reserved_31_24: u8,
+}
+
+/// The S2M `comp_cfg_1c` register.
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct CompCfg1cS2m {
+    /// Words of a completion record, 2 to 8.
+    #[bits(4)]
+    pub desc_size: u8,
+    /// Not modelled.
+    #[bits(28)]
+    pub bits_31_4: u32,
+}
+
+/// The M2S `dwrr_deficit` register.
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct DwrrDeficit {
+    /// Credit that a write gives every queue.
+    #[bits(24)]
+    pub credit: u32,
+    /// Not used.
+    pub reserved_31_24: u8,
+}
+
+/// The last command of the M2S rate limiters: sets the tokens of every one of them (A).
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct RateLimitTokens {
+    /// Tokens; that they count bytes is modelled (C).
+    #[bits(24)]
+    pub bytes: u32,
+    /// Not used.
+    pub reserved_31_24: u8,
+}
+
+/// Second word of a rate limiter.
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct RateLimitCycle {
+    /// Short cycles of a long cycle.
+    pub short_cycles: u16,
+    /// Not used.
+    pub reserved_31_16: u16,
+}
+
+/// Third and fourth word of a rate limiter.
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct RateLimitFill {
+    /// Bits filled in each long, or each short, cycle.
+    #[bits(19)]
+    pub bits: u32,
+    /// Not used.
+    #[bits(13)]
+    pub reserved_31_19: u16,
+}
+
+/// The first spare register of the GEN block.
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct Spare {
+    /// Completion heads are not reported (A).
+    pub no_comp_head: bool,
+    /// Not modelled.
+    #[bits(31)]
+    pub bits_31_1: u32,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -477,5 +644,20 @@ mod tests {
             .with_data(UdmaState::Normal)
             .with_desc_pref(UdmaState::Abort);
         assert_eq!(running.into_bits(), 0x2111);
+        assert_eq!(DescCount::from_bits(u32::MAX).count(), 0xff_ffff);
+        assert_eq!(RingBaseLow::from_bits(u32::MAX).address(), 0xffff_ffc0);
+        assert_eq!(QueueDwrrCfg2::from_bits(0x1ff).q_qos(), 0xff);
+        assert_eq!(QueueDwrrCfg3::from_bits(0x1ff).weight(), 0xff);
+        assert!(Strobe::from_bits(1).act());
+        assert_eq!(DataBurstCfg::from_bits(0x110).beats(), 0x10);
+        assert!(DescRdCfg3::from_bits(1 << 16).always_break());
+        assert_eq!(DescRdCfg3::from_bits(0x1_0140).descriptors(), 0x40);
+        assert_eq!(AckTimeoutM2s::from_bits(u32::MAX).cycles(), 0xff_ffff);
+        assert_eq!(CompCfg1cS2m::from_bits(0x14).desc_size(), 4);
+        assert_eq!(DwrrDeficit::from_bits(u32::MAX).credit(), 0xff_ffff);
+        assert_eq!(RateLimitTokens::from_bits(u32::MAX).bytes(), 0xff_ffff);
+        assert_eq!(RateLimitCycle::from_bits(u32::MAX).short_cycles(), 0xffff);
+        assert_eq!(RateLimitFill::from_bits(u32::MAX).bits(), 0x7_ffff);
+        assert!(Spare::from_bits(1).no_comp_head());
     }
 }

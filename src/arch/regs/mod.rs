@@ -5,10 +5,14 @@
 
 mod error;
 mod field;
+mod halves;
 pub mod table;
 
 pub use error::{M2sError, S2mError};
 pub use field::*;
+pub use halves::Halves;
+
+use crate::arch::QueueId;
 use serde::{Deserialize, Serialize};
 
 /// Offset of the M2S (memory to stream, Tx) block in a unit.
@@ -63,8 +67,8 @@ impl Direction {
 
     /// Offset in a unit of register `offset` of queue `queue`'s bank. The queue is not checked
     /// against the unit's queue count.
-    pub const fn queue_reg(self, queue: u8, offset: u64) -> u64 {
-        self.block() + QUEUE_BANK_BYTES * (queue as u64 + 1) + offset
+    pub const fn queue_reg(self, queue: QueueId, offset: u64) -> u64 {
+        self.block() + QUEUE_BANK_BYTES * (queue.0 as u64 + 1) + offset
     }
 
     /// Offset in a unit of engine-global register `offset` of this half.
@@ -175,10 +179,6 @@ pub mod rate_limit {
     pub const TOKEN_SIZE_1: u64 = 0x8;
     /// Bits filled in each short cycle, `[18:0]`.
     pub const TOKEN_SIZE_2: u64 = 0xc;
-    /// Field of a token size.
-    pub const TOKEN_SIZE_MASK: u32 = 0x7_ffff;
-    /// Field of the long cycle.
-    pub const CYCLE_MASK: u32 = 0xffff;
 }
 
 /// Offsets of engine-global registers in the M2S or S2M block.
@@ -363,9 +363,18 @@ mod tests {
 
     #[test]
     fn queue_banks_start_one_stride_up() {
-        assert_eq!(Direction::M2s.queue_reg(0, queue::DRTP_INC), 0x1038);
-        assert_eq!(Direction::S2m.queue_reg(0, queue::DRTP_INC), 0x21038);
-        assert_eq!(Direction::M2s.queue_reg(15, queue::DRBP_LOW), 0x10028);
+        assert_eq!(
+            Direction::M2s.queue_reg(QueueId(0), queue::DRTP_INC),
+            0x1038
+        );
+        assert_eq!(
+            Direction::S2m.queue_reg(QueueId(0), queue::DRTP_INC),
+            0x21038
+        );
+        assert_eq!(
+            Direction::M2s.queue_reg(QueueId(15), queue::DRBP_LOW),
+            0x10028
+        );
         assert_eq!(Direction::S2m.global_reg(global::CHANGE_STATE), 0x20204);
     }
 }

@@ -7,7 +7,7 @@ use super::{
     OutstandingS2mRd, OutstandingS2mWr, OutstandingS2mWr2, QueueCfg, RateLimitMask, RingPointer,
     general, global, iofic, notific, queue,
 };
-use crate::arch::{Arch, ArchSpec};
+use crate::arch::{Arch, ArchSpec, QueueId};
 
 /// What an access does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -374,7 +374,7 @@ pub enum InterruptGroup {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// An offset in the bank of a queue.
-    Queue(Direction, u8, u64),
+    Queue(Direction, QueueId, u64),
     /// An offset in the M2S or S2M block.
     Global(Direction, u64),
     /// An offset in an interrupt group.
@@ -412,7 +412,7 @@ impl Place {
             None => Some(Place::Global(direction, within)),
             Some(q) if q < u64::from(queues) => Some(Place::Queue(
                 direction,
-                q as u8,
+                QueueId(q as u8),
                 within % super::QUEUE_BANK_BYTES,
             )),
             Some(_) => None,
@@ -477,7 +477,7 @@ fn block(name: &str, queues: u32) -> Option<(u64, [&'static [Row]; 2])> {
     if let Some((direction, rest)) = name.split_once(".q") {
         let (direction, own, _) = half(direction)?;
         let q = number(rest, u64::from(queues))?;
-        return Some((direction.queue_reg(q as u8, 0), [QUEUE, own]));
+        return Some((direction.queue_reg(QueueId(q as u8), 0), [QUEUE, own]));
     }
     let groups = super::GEN + general::IOFIC_MAIN;
     let errors = super::GEN + general::IOFIC_SECONDARY;
@@ -563,11 +563,11 @@ mod tests {
         use Direction::{M2s, S2m};
         for (offset, place) in [
             (0x00200, Some(Place::Global(M2s, 0x200))),
-            (0x01038, Some(Place::Queue(M2s, 0, 0x38))),
-            (0x10ffc, Some(Place::Queue(M2s, 15, 0xffc))),
+            (0x01038, Some(Place::Queue(M2s, QueueId(0), 0x38))),
+            (0x10ffc, Some(Place::Queue(M2s, QueueId(15), 0xffc))),
             (0x11000, None),
             (0x20204, Some(Place::Global(S2m, 0x204))),
-            (0x22028, Some(Place::Queue(S2m, 1, 0x28))),
+            (0x22028, Some(Place::Queue(S2m, QueueId(1), 0x28))),
             (0x38000, Some(Place::Interrupt(InterruptGroup::Main(0), 0))),
             (
                 0x383d0,

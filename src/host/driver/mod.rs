@@ -33,7 +33,7 @@ use super::marker::CompletionMarker;
 use super::pring::{Pring, PringError};
 use super::queue::{QueueError, QueueOptions, QueuePair};
 use crate::arch::regs::Direction;
-use crate::arch::{Arch, EngineId};
+use crate::arch::{Arch, EngineId, QueueId};
 use crate::desc::{
     BarrierMode, BuildError, CopyFlags, DESC_BYTES, Descriptor, MAX_DESC_BYTES, build_copy,
 };
@@ -113,7 +113,7 @@ pub enum DriverError {
         /// Engine of the queue.
         engine: EngineId,
         /// The queue.
-        queue: u8,
+        queue: QueueId,
     },
     /// The marker did not arrive.
     #[error(
@@ -124,7 +124,7 @@ pub enum DriverError {
         /// Engine of the queue.
         engine: EngineId,
         /// The queue.
-        queue: u8,
+        queue: QueueId,
         /// Descriptors of the batch, the marker's included.
         descriptors: u32,
         /// How long the driver waited.
@@ -136,7 +136,7 @@ pub enum DriverError {
         /// Engine of the queue.
         engine: EngineId,
         /// The queue.
-        queue: u8,
+        queue: QueueId,
     },
 }
 
@@ -205,7 +205,7 @@ impl DmaDriver {
     /// [`DriverError`] if the bus refuses.
     pub fn reset(&mut self, bus: &mut dyn Bus) -> Result<(), DriverError> {
         let (engine, queue) = (self.queue.engine(), self.queue.queue());
-        *self = DmaDriver::init(bus, self.arch, engine, queue.into(), self.memory)?;
+        *self = DmaDriver::init(bus, self.arch, engine, queue.0.into(), self.memory)?;
         Ok(())
     }
 

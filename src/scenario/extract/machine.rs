@@ -4,7 +4,7 @@
 use super::packet::{self, Found};
 use super::{ExtractError, cell_at, event, least};
 use crate::arch::regs::{Direction, RateLimitMask, queue};
-use crate::arch::{EngineId, EventBlock};
+use crate::arch::{EngineId, EventBlock, QueueId};
 use crate::config::Config;
 use crate::desc::{DESC_BYTES, Descriptor};
 use crate::host::{Bus, BusError, BusReason, TimedBus};
@@ -366,9 +366,9 @@ impl Bus for Machine<'_> {
         let (engine, offset) = self.register(at)?;
         let queues = self.config.arch().spec().limits.queues_per_engine as u8;
         for direction in Direction::ALL {
-            let bank = direction.queue_reg(1, 0) - direction.queue_reg(0, 0);
+            let bank = direction.queue_reg(QueueId(1), 0) - direction.queue_reg(QueueId(0), 0);
             for q in 0..queues {
-                let register = offset.checked_sub(direction.queue_reg(q, 0));
+                let register = offset.checked_sub(direction.queue_reg(QueueId(q), 0));
                 if let Some(register) = register.filter(|register| *register < bank) {
                     return self.write_bank((engine, q, direction), register, value);
                 }

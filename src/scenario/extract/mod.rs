@@ -216,7 +216,8 @@ impl Walk<'_> {
                 }
             }
             Condition::QueueIdle { engine, queue } => {
-                self.machine.wait_queues(host, |at| at == (*engine, *queue));
+                self.machine
+                    .wait_queues(host, |at| at == (*engine, queue.0));
             }
             Condition::Semaphore { block, index, test } => {
                 if !self.machine.wait_semaphore(host, (*block, *index), *test) {
@@ -323,7 +324,7 @@ impl Walk<'_> {
                 direction,
                 count,
             } => {
-                let at = (*engine, *queue, *direction);
+                let at = (*engine, queue.0, *direction);
                 if let Err(error) = machine.write_bank(at, queue::DRTP_INC, *count) {
                     return self.refuse(tag, error.to_string());
                 }

@@ -4,6 +4,7 @@ use super::super::ast::{Ast, FaultKindDecl, FaultWhatDecl};
 use super::super::diag::Reported;
 use super::applies;
 use super::scope::Scope;
+use crate::arch::QueueId;
 use crate::device::{Fault, FaultKind};
 use crate::sim::Duration;
 use crate::units::Addr;
@@ -41,7 +42,7 @@ fn fault(scope: &Scope<'_>, decl: &FaultWhatDecl) -> Result<FaultPlan, Reported>
             };
             Ok(FaultPlan::Queue(Fault {
                 engine,
-                queue,
+                queue: QueueId(queue),
                 kind,
                 when: *when,
             }))

@@ -5,6 +5,7 @@ use super::super::diag::{At, Mark, Reported};
 use super::super::host_side::HostSide;
 use super::scope::Scope;
 use super::{applies, steps};
+use crate::arch::QueueId;
 use crate::arch::regs::Direction;
 use crate::system::SequencerOp;
 use crate::units::Cycles;
@@ -114,7 +115,7 @@ fn operations(
             let (engine, queue, count) = steps::doorbell(scope, decl, host)?;
             SequencerOp::Doorbell {
                 engine,
-                queue,
+                queue: QueueId(queue),
                 direction: decl.direction,
                 count,
             }
@@ -123,7 +124,7 @@ fn operations(
             let (engine, queue, tx, rx) = steps::trigger(scope, decl, host)?;
             let doorbell = |direction, count| SequencerOp::Doorbell {
                 engine,
-                queue,
+                queue: QueueId(queue),
                 direction,
                 count,
             };

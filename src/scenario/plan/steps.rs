@@ -12,9 +12,9 @@ use super::super::quantity::Span;
 use super::scope::Scope;
 use super::waits::Outputs;
 use super::{Action, PringPlan, Step, WaitOn, applies};
-use crate::arch::EngineId;
 use crate::arch::regs::Direction;
 use crate::arch::regs::table::offset_of;
+use crate::arch::{EngineId, QueueId};
 use crate::desc::BarrierMode;
 use crate::host::EventAction;
 use crate::sim::Duration;
@@ -432,6 +432,7 @@ fn wait(scope: &mut Scope<'_>, on: &WaitDecl) -> Result<(String, WaitOn), Report
             let shown = &queue.engine.value;
             let (engine, queue) = scope.queue(queue)?;
             let detail = format!("until {shown} queue {queue} is idle");
+            let queue = QueueId(queue);
             (detail, Condition::QueueIdle { engine, queue })
         }
         WaitDecl::Semaphore { cell, test } => {

@@ -299,7 +299,7 @@ fn sequencer_ops<'a>(
             queue,
             direction: Direction::M2s,
             count: 1..,
-        } => vec![Effect::Runs(*engine, *queue)],
+        } => vec![Effect::Runs(*engine, queue.0)],
         SequencerOp::Write { at, bytes } => {
             let bytes = bytes.len() as u64;
             vec![Effect::Stores(vec![Region { at: *at, bytes }])]

@@ -1,7 +1,7 @@
 //! Charts as inline SVG. Every text goes through `maud`, which escapes it.
 
 use super::profile::{PacketSpan, Series};
-use crate::arch::EngineId;
+use crate::arch::{EngineId, QueueId};
 use crate::device::StationState;
 use crate::sim::{Duration, Instant};
 use crate::telemetry::stats::Stats;
@@ -240,7 +240,7 @@ pub(super) fn channels(stats: &Stats) -> Markup {
 
 /// Packets over time: a row for each queue.
 pub(super) fn packets(packets: &[PacketSpan], time: Duration) -> Markup {
-    let mut rows: BTreeMap<(EngineId, u8), Vec<&PacketSpan>> = BTreeMap::new();
+    let mut rows: BTreeMap<(EngineId, QueueId), Vec<&PacketSpan>> = BTreeMap::new();
     for packet in packets {
         let row = rows.entry((packet.engine, packet.queue)).or_default();
         row.push(packet);

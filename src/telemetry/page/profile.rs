@@ -1,6 +1,6 @@
 //! What a page shows of a run, gathered as it goes, in bounded memory.
 
-use crate::arch::EngineId;
+use crate::arch::{EngineId, QueueId};
 use crate::device;
 use crate::sim::{Duration, Instant};
 use crate::system::{Activity, Observer};
@@ -45,7 +45,7 @@ impl Series {
 /// A packet on the page.
 pub(super) struct PacketSpan {
     pub engine: EngineId,
-    pub queue: u8,
+    pub queue: QueueId,
     pub number: u64,
     pub bytes: u64,
     pub span: (Instant, Instant),

@@ -153,7 +153,7 @@ fn queue(activity: &Activity) -> Option<u8> {
         | Did::Completion { queue, .. }
         | Did::Packet { queue, .. }
         | Did::Barrier { queue, .. }
-        | Did::Error { queue, .. } => Some(*queue),
+        | Did::Error { queue, .. } => Some(queue.0),
         Did::Station { .. } => None,
     }
 }

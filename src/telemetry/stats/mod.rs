@@ -8,8 +8,8 @@ pub use latency::{Latencies, Latency};
 pub use summary::{ChannelStats, EngineStats, QueueStats, StationStats, Stats};
 
 use super::{End, Machine};
-use crate::arch::EngineId;
 use crate::arch::regs::Direction;
+use crate::arch::{EngineId, QueueId};
 use crate::device::{self, Access, Station, StationState};
 use crate::sim::{Duration, Instant};
 use crate::system::{Activity, Observer};
@@ -71,7 +71,7 @@ impl QueueTally {
 #[derive(Default)]
 pub(crate) struct EngineTally {
     states: [[Duration; StationState::ALL.len()]; Station::ALL.len()],
-    pub queues: BTreeMap<u8, QueueTally>,
+    pub queues: BTreeMap<QueueId, QueueTally>,
 }
 
 /// What one channel has done.
@@ -181,7 +181,7 @@ impl Collector {
 }
 
 impl EngineTally {
-    fn queue(&mut self, queue: u8) -> &mut QueueTally {
+    fn queue(&mut self, queue: QueueId) -> &mut QueueTally {
         self.queues.entry(queue).or_default()
     }
 }

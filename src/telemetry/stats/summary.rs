@@ -2,7 +2,7 @@
 
 use super::latency::rounded;
 use super::{ChannelTally, Collector, EngineTally, Latency, QueueTally, Step};
-use crate::arch::EngineId;
+use crate::arch::{EngineId, QueueId};
 use crate::device::{Station, StationState};
 use crate::dram::Counts;
 use crate::sim::{Duration, Instant};
@@ -49,7 +49,7 @@ pub struct StationStats {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct QueueStats {
     /// Its number.
-    pub queue: u8,
+    pub queue: QueueId,
     /// Doorbells that arrived for the Tx ring.
     pub tx_doorbells: u64,
     /// And for the Rx ring.
@@ -193,7 +193,7 @@ impl EngineStats {
 }
 
 impl QueueStats {
-    fn new(queue: u8, tally: &QueueTally, time: Duration) -> QueueStats {
+    fn new(queue: QueueId, tally: &QueueTally, time: Duration) -> QueueStats {
         let [fetch, read, write, packet] =
             Step::ALL.map(|step| tally.latencies[step as usize].summary());
         QueueStats {

@@ -9,7 +9,7 @@ mod proto;
 use super::reorder::Reorder;
 use super::{End, Machine};
 use crate::arch::regs::Direction;
-use crate::arch::{EngineId, EventBlock};
+use crate::arch::{EngineId, EventBlock, QueueId};
 use crate::desc::{Descriptor, RxDesc, TxDesc, TxMetaDesc};
 use crate::device::{self, Access, Station, StationState};
 use crate::sim::{Duration, Instant};
@@ -63,12 +63,12 @@ pub struct Timeline<W> {
     /// Number of the current stretch and the bytes written in it.
     throughput: BTreeMap<EngineId, (u64, u64)>,
     flows: u64,
-    announced: BTreeMap<(EngineId, u8), VecDeque<Announced>>,
+    announced: BTreeMap<(EngineId, QueueId), VecDeque<Announced>>,
     changes: VecDeque<Change>,
     /// Arrows from a queue's last packet, if that was one with a DMB, to its next.
-    released: BTreeMap<(EngineId, u8), u64>,
+    released: BTreeMap<(EngineId, QueueId), u64>,
     /// Arrows from packets that are not complete, by number in their queue.
-    caused: BTreeMap<(EngineId, u8, u64), Vec<u64>>,
+    caused: BTreeMap<(EngineId, QueueId, u64), Vec<u64>>,
 }
 
 impl<W: Write> Timeline<W> {
@@ -304,7 +304,7 @@ impl<W: Write> Timeline<W> {
                 access,
             } => {
                 let args = [
-                    ("queue", Value::Uint((*queue).into())),
+                    ("queue", Value::Uint(queue.0.into())),
                     ("slot", Value::Uint((*slot).into())),
                     ("packet", Value::Uint(*packet)),
                 ];
@@ -409,7 +409,7 @@ impl<W: Write> Timeline<W> {
         flows.extend(suspension);
         let event = Event {
             args: vec![
-                ("queue", Value::Uint((*queue).into())),
+                ("queue", Value::Uint(queue.0.into())),
                 ("number", Value::Uint(*number)),
                 ("slot", Value::Uint((*slot).into())),
                 ("tx_descriptors", Value::Uint(descriptors[0].into())),
@@ -438,7 +438,7 @@ impl<W: Write> Timeline<W> {
     }
 
     /// The arrow of the doorbell that announced a queue's next Tx descriptors, which are completed.
-    fn doorbell_of(&mut self, engine: EngineId, queue: u8, mut descriptors: u64) -> Vec<u64> {
+    fn doorbell_of(&mut self, engine: EngineId, queue: QueueId, mut descriptors: u64) -> Vec<u64> {
         let announced = self.announced.entry((engine, queue)).or_default();
         let flow = announced.front().map(|doorbell| doorbell.flow);
         while let Some(doorbell) = announced.front_mut() {
@@ -455,7 +455,7 @@ impl<W: Write> Timeline<W> {
 
     /// A write is acknowledged: the semaphores that changed when it became visible, and where it
     /// went, changed because of its packet.
-    fn blame(&mut self, engine: EngineId, queue: u8, packet: u64, access: &Access) {
+    fn blame(&mut self, engine: EngineId, queue: QueueId, packet: u64, access: &Access) {
         let map = &self.machine.arch.spec().map;
         let windows = [
             EventBlock::SEM_SET,
@@ -579,9 +579,9 @@ fn in_words(direction: Direction, desc: Descriptor) -> (&'static str, Vec<Arg>) 
 }
 
 /// The arguments that say which descriptor a burst is of.
-fn descriptor(queue: u8, slot: u32) -> [(&'static str, Value); 2] {
+fn descriptor(queue: QueueId, slot: u32) -> [(&'static str, Value); 2] {
     [
-        ("queue", Value::Uint(queue.into())),
+        ("queue", Value::Uint(queue.0.into())),
         ("slot", Value::Uint(slot.into())),
     ]
 }

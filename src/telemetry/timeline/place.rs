@@ -1,7 +1,7 @@
 //! What has a track: where it stands and what it is called.
 
 use crate::arch::regs::Direction;
-use crate::arch::{EngineId, EventBlock};
+use crate::arch::{EngineId, EventBlock, QueueId};
 use crate::device::Station;
 use crate::telemetry::Machine;
 
@@ -12,12 +12,12 @@ pub(super) enum Place {
     Station(EngineId, Station),
     Outstanding(EngineId, Burst),
     Throughput(EngineId),
-    Queue(EngineId, u8),
-    Packets(EngineId, u8),
-    Dmb(EngineId, u8),
-    Held(EngineId, u8),
-    Descriptors(EngineId, u8, Direction),
-    Fetches(EngineId, u8, Direction),
+    Queue(EngineId, QueueId),
+    Packets(EngineId, QueueId),
+    Dmb(EngineId, QueueId),
+    Held(EngineId, QueueId),
+    Descriptors(EngineId, QueueId, Direction),
+    Fetches(EngineId, QueueId, Direction),
     Memory,
     Channel(u32),
     Sequencers,
@@ -81,7 +81,7 @@ impl Place {
             Throughput(engine) => (Some(Engine(engine)), 5, "written".to_string()),
             Queue(engine, queue) => {
                 let name = format!("queue {queue}");
-                (Some(Engine(engine)), 6 + i32::from(queue), name)
+                (Some(Engine(engine)), 6 + i32::from(queue.0), name)
             }
             Packets(engine, queue) => (Some(Queue(engine, queue)), 0, "packets".to_string()),
             Dmb(engine, queue) => (Some(Queue(engine, queue)), 1, "suspended".to_string()),
