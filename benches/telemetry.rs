@@ -1,8 +1,6 @@
 //! What watching costs: the same copy unwatched and with each observer, in turns, in one run.
 
-use parking_lot::Mutex;
 use std::io::BufWriter;
-use std::sync::Arc;
 use std::time::{Duration as WallTime, Instant as WallInstant};
 use udma_sim::arch::regs::Direction;
 use udma_sim::arch::{Arch, EngineId};
@@ -54,17 +52,21 @@ fn watched(copies: u32, watcher: &str) -> WallTime {
         "nobody" => Box::new(|_| ()),
         "stats" => {
             let stats = attach(&mut system, Collector::new(machine));
-            Box::new(move |end| drop(stats.lock().stats(end)))
+            Box::new(move |end| drop(stats.with(|stats| stats.stats(end))))
         }
         "timeline" => {
             let timeline = Timeline::new(machine, BufWriter::new(file()));
             let timeline = attach(&mut system, timeline);
-            Box::new(move |end| timeline.lock().finish(end).expect("written"))
+            Box::new(move |end| {
+                timeline
+                    .with(|timeline| timeline.finish(end))
+                    .expect("written")
+            })
         }
         "vcd" => {
             let waves = Waves::new(machine, BufWriter::new(file())).expect("a file");
             let waves = attach(&mut system, waves);
-            Box::new(move |end| waves.lock().finish(end).expect("written"))
+            Box::new(move |end| waves.with(|waves| waves.finish(end)).expect("written"))
         }
         "record" => {
             let header = Header {
@@ -78,12 +80,18 @@ fn watched(copies: u32, watcher: &str) -> WallTime {
                 machine,
             };
             let recorder = Recorder::new(file(), &header).expect("a file");
-            let recorder: Arc<Mutex<Recorder>> = attach(&mut system, recorder);
-            Box::new(move |end| recorder.lock().finish(end).expect("written"))
+            let recorder = attach(&mut system, recorder);
+            Box::new(move |end| {
+                recorder
+                    .with(|recorder| recorder.finish(end))
+                    .expect("written")
+            })
         }
         _ => {
             let profile = attach(&mut system, Profile::new(machine));
-            Box::new(move |end| drop(profile.lock().page(end, &Default::default())))
+            Box::new(move |end| {
+                drop(profile.with(|profile| profile.page(end, &Default::default())))
+            })
         }
     };
     queue

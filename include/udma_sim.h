@@ -1,4 +1,4 @@
-// Simulator of UDMA engines, C interface. Generated from src/ffi: do not edit.
+// Simulator of UDMA engines, C interface. Generated from c-library/src: do not edit.
 
 #ifndef UDMA_SIM_H
 #define UDMA_SIM_H

@@ -20,8 +20,18 @@
 //!
 //! [`system::System`] holds the machine together and lets time pass ([`sim`]); [`scenario`] runs
 //! such a program from a TOML file and checks what came out; [`order`] says which outcomes the
-//! ordering model allows. [`live`] lets host threads use a machine while it runs, [`ffi`] C programs; [`telemetry`] tells
-//! what a run did, part by part.
+//! ordering model allows. [`live`] lets host threads use a machine while it runs; [`telemetry`] tells what a run did,
+//! part by part. C programs use the package `udma-sim-c` (`include/udma_sim.h`).
+//!
+//! # Features
+//!
+//! All are on by default; the model alone needs none of them.
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `cli` | the command `udma-sim`; needs `telemetry` |
+//! | `live` | the module [`live`] |
+//! | `telemetry` | the module [`telemetry`], and statistics in a scenario's report |
 //!
 //! ```
 //! use udma_sim::arch::regs::Direction;
@@ -73,13 +83,14 @@ pub mod config;
 pub mod desc;
 pub mod device;
 pub mod dram;
-pub mod ffi;
 pub mod host;
+#[cfg(feature = "live")]
 pub mod live;
 pub mod memory;
 pub mod order;
 pub mod scenario;
 pub mod sim;
 pub mod system;
+#[cfg(feature = "telemetry")]
 pub mod telemetry;
 pub mod units;

@@ -15,9 +15,9 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use udma_sim::config::Config;
 use udma_sim::scenario::Scenario;
-use udma_sim::system::System;
+use udma_sim::system::{System, Watch};
 use udma_sim::telemetry::recording::{Header, OpenError, Recorder, Recording, Transaction};
-use udma_sim::telemetry::{End, Machine, Shared, Watch, attach};
+use udma_sim::telemetry::{End, Machine, Shared, attach};
 
 fn record(scenario: &str, file: &Path) {
     udma_sim(&["run", scenario, "--record", text(file)]);
@@ -198,7 +198,8 @@ fn the_first_difference_is_shown() {
 
         fn end(&mut self, system: &System) {
             let recorder = self.recorder.as_ref().unwrap();
-            recorder.lock().finish(&End::of(system)).unwrap();
+            let end = End::of(system);
+            recorder.with(|recorder| recorder.finish(&end)).unwrap();
         }
     }
     let folder = tempfile::tempdir().unwrap();

@@ -3,15 +3,14 @@
 mod common;
 
 use common::{Program, Rig, config};
-use parking_lot::Mutex;
 use proptest::prelude::*;
-use std::sync::Arc;
 use udma_sim::arch::Arch;
 use udma_sim::arch::regs::Direction;
 use udma_sim::desc::BarrierMode;
 use udma_sim::device::{Activity as Done, Station, StationState};
 use udma_sim::sim::{Duration, Instant};
 use udma_sim::system::{Activity, Observer};
+use udma_sim::telemetry::attach;
 
 #[derive(Default)]
 struct Log(Vec<(Instant, Activity)>);
@@ -25,8 +24,7 @@ impl Observer for Log {
 /// Copies on several queues, watched.
 fn watched(arch: Arch, copies: &[(u8, u32, u8)]) -> (Rig, Vec<(Instant, Activity)>) {
     let mut rig = Rig::with(config(arch, &[]), 0);
-    let log = Arc::new(Mutex::new(Log::default()));
-    rig.system.observe(log.clone());
+    let log = attach(&mut rig.system, Log::default());
     for q in 0..4 {
         let mut program = Program::default();
         for (n, (queue, len, barrier)) in copies.iter().enumerate() {
@@ -45,7 +43,7 @@ fn watched(arch: Arch, copies: &[(u8, u32, u8)]) -> (Rig, Vec<(Instant, Activity
         }
     }
     rig.idle();
-    let log = std::mem::take(&mut log.lock().0);
+    let log = log.with(|log| std::mem::take(&mut log.0));
     (rig, log)
 }
 

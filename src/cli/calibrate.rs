@@ -1,6 +1,6 @@
 //! `udma-sim calibrate`: the vendor's published figures beside simulated ones.
 
-use super::{print, refuse};
+use super::{print, print_json, refuse};
 use serde::Serialize;
 use std::error::Error;
 use std::fmt::Write;
@@ -36,10 +36,7 @@ pub fn main(args: &Args) -> ExitCode {
     };
     let passed = configs.iter().all(Calibration::passed);
     let printed = match args.json {
-        true => match serde_json::to_string_pretty(&Answer { passed, configs }) {
-            Ok(json) => print(json + "\n"),
-            Err(error) => refuse(error),
-        },
+        true => print_json(&Answer { passed, configs }),
         false => print(configs.iter().map(table).collect::<Vec<_>>().join("\n")),
     };
     match passed {

@@ -1,6 +1,6 @@
 //! `udma-sim dram`: a stream of requests on the HBM model alone.
 
-use super::{print, refuse};
+use super::{print, print_json, refuse};
 use std::error::Error;
 use std::fs::File;
 use std::io::BufWriter;
@@ -38,10 +38,7 @@ pub struct Args {
 
 pub fn main(args: &Args) -> ExitCode {
     match simulate(args) {
-        Ok(report) if args.json => match serde_json::to_string_pretty(&report) {
-            Ok(json) => print(json + "\n"),
-            Err(error) => refuse(error),
-        },
+        Ok(report) if args.json => print_json(&report),
         Ok(report) => print(report),
         Err(error) => refuse(error),
     }

@@ -17,6 +17,7 @@ mod run;
 mod watch;
 
 use clap::{ArgAction, Parser, Subcommand};
+use serde::Serialize;
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -92,6 +93,14 @@ fn print(text: impl Display) -> ExitCode {
             refuse(format!("cannot write the output: {error}"))
         }
         _ => ExitCode::SUCCESS,
+    }
+}
+
+/// Prints the answer for machines.
+fn print_json(answer: &impl Serialize) -> ExitCode {
+    match serde_json::to_string_pretty(answer) {
+        Ok(json) => print(json + "\n"),
+        Err(error) => refuse(error),
     }
 }
 

@@ -10,11 +10,11 @@ use udma_sim::arch::EngineId;
 use udma_sim::config::Config;
 use udma_sim::scenario::Scenario;
 use udma_sim::sim::{Duration, Instant};
-use udma_sim::system::System;
+use udma_sim::system::{System, Watch};
 use udma_sim::telemetry::recording::{
     Comparison, Damage, Divergence, Filter, Header, Kind, Outcome, Recording, line,
 };
-use udma_sim::telemetry::{End, Shared, Watch, attach};
+use udma_sim::telemetry::{End, Shared, attach};
 
 /// Exit status of a run that differs from its recording.
 const DIFFERENT: u8 = 1;
@@ -175,7 +175,7 @@ impl Watch for Comparing {
         let comparison = self
             .running
             .as_ref()
-            .and_then(|running| running.lock().take());
+            .and_then(|running| running.with(Option::take));
         self.outcome = comparison.map(|comparison| comparison.finish(&End::of(system)));
     }
 }

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use udma_sim::config::Config;
 use udma_sim::scenario::{Report, Scenario};
-use udma_sim::system::{Observer, System};
+use udma_sim::system::{Observer, System, Watch};
 use udma_sim::telemetry::page::{About, Profile};
 use udma_sim::telemetry::recording::{Recording, is_recording};
-use udma_sim::telemetry::{End, Machine, Shared, Watch, attach};
+use udma_sim::telemetry::{End, Machine, Shared, attach};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -67,7 +67,7 @@ fn run(args: &Args) -> Result<Page, Box<dyn Error>> {
     let mut watch = Watching::default();
     let report = plan.run_watched(&mut watch, &mut |_| ())?;
     let profile = watch.profile.ok_or("the run did not begin")?;
-    let page = profile.lock().page(&watch.end, &about(&report));
+    let page = profile.with(|profile| profile.page(&watch.end, &about(&report)));
     Ok((page, if report.passed { 0 } else { NOT_PASSED }))
 }
 

@@ -1,7 +1,7 @@
 //! `udma-sim run`: one scenario, from file to report.
 
 use super::watch::{self, Watchers};
-use super::{print, refuse};
+use super::{print, print_json, refuse};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::error::Error;
 use std::io::{self, IsTerminal};
@@ -44,7 +44,7 @@ pub fn main(args: &Args) -> ExitCode {
         Err(error) => return refuse(error),
     };
     let printed = match args.json {
-        true => print(report.to_json()),
+        true => print_json(&report),
         false => print(&report),
     };
     match report.passed {

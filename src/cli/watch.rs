@@ -5,12 +5,12 @@ use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 use udma_sim::config::Config;
 use udma_sim::scenario::Scenario;
-use udma_sim::system::System;
+use udma_sim::system::{System, Watch};
 use udma_sim::telemetry::recording::{Header, Recorder};
 use udma_sim::telemetry::stats::{Collector, Stats};
 use udma_sim::telemetry::timeline::Timeline;
 use udma_sim::telemetry::waves::Waves;
-use udma_sim::telemetry::{End, Machine, Shared, Watch, attach};
+use udma_sim::telemetry::{End, Machine, Shared, attach};
 
 #[derive(clap::Args)]
 pub struct Options {
@@ -128,15 +128,15 @@ impl Watchers {
     pub fn finish(self) -> Result<Option<Stats>, Unwritable> {
         let end = &self.end;
         if let Some((output, timeline)) = self.timeline {
-            output.check(timeline.lock().finish(end))?;
+            output.check(timeline.with(|timeline| timeline.finish(end)))?;
         }
         if let Some((output, waves)) = self.waves {
-            output.check(waves.lock().finish(end))?;
+            output.check(waves.with(|waves| waves.finish(end)))?;
         }
         if let Some((output, record)) = self.record {
-            output.check(record.lock().finish(end))?;
+            output.check(record.with(|record| record.finish(end)))?;
         }
-        let stats = self.stats.map(|stats| stats.lock().stats(end));
+        let stats = self.stats.map(|stats| stats.with(|stats| stats.stats(end)));
         if let (Some((output, file)), Some(stats)) = (self.stats_csv, &stats) {
             output.check(stats.to_csv(&file))?;
         }

@@ -4,27 +4,13 @@ use super::{LenCtrl, MetaCtrl, SsmaeOp};
 use crate::desc::op::AddWord;
 use crate::units::Addr;
 use serde::{Deserialize, Serialize};
-use zerocopy::{FromBytes, Immutable, KnownLayout};
 
 /// Bytes of a descriptor.
 pub const DESC_BYTES: usize = 16;
 
 /// A descriptor as it lies in a ring: four little-endian words. What they mean depends on the ring
 /// ([`TxDesc`] or [`RxDesc`]) and on the META bit ([`TxMetaDesc`]).
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    Hash,
-    FromBytes,
-    Immutable,
-    KnownLayout,
-    Serialize,
-    Deserialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[repr(C, align(16))]
 pub struct Descriptor {
     /// The words, at offsets 0, 4, 8 and 12.

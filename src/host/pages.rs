@@ -1,7 +1,6 @@
 //! One half of a vring: a list of pages that grows a page at a time.
 
 use crate::desc::Descriptor;
-use zerocopy::FromZeros;
 
 /// Descriptors of a page. Exactly 65536, so that a flat index splits into page (`idx >> 16`) and
 /// slot (`idx & 0xffff`).
@@ -10,8 +9,6 @@ const PAGE_SHIFT: u32 = 16;
 
 /// Most descriptors of a half: a few short of 256 pages, so that no index needs a 257th.
 pub const MAX_VRING_DESCS: u32 = 16_777_200;
-
-type Page = [Descriptor; PAGE_DESCS as usize];
 
 /// Why a half gave out no descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -31,7 +28,8 @@ pub enum PagesError {
 #[derive(Clone, Debug, Default)]
 pub struct VringPages {
     used_desc_count: u32,
-    pages: Vec<Box<Page>>,
+    /// All but the last are full; each has room for [`PAGE_DESCS`] from the start.
+    pages: Vec<Vec<Descriptor>>,
     /// Largest variable id of a template's symbols; `None` if the half is no template.
     template: Option<u32>,
 }
@@ -73,9 +71,13 @@ impl VringPages {
         }
         let (page, slot) = split(used);
         if slot == 0 {
-            let fresh = Page::new_box_zeroed().map_err(|_| PagesError::OutOfMemory)?;
+            let mut fresh = Vec::new();
+            fresh
+                .try_reserve_exact(PAGE_DESCS as usize)
+                .map_err(|_| PagesError::OutOfMemory)?;
             self.pages.push(fresh);
         }
+        self.pages[page].push(Descriptor::default());
         self.used_desc_count = used + 1;
         Ok(&mut self.pages[page][slot])
     }
@@ -83,14 +85,7 @@ impl VringPages {
     /// The used descriptors of the page with the given number, `idx >> 16` of the indices it holds;
     /// `None` past the last page.
     pub fn find_page_by_idx(&self, page: u32) -> Option<&[Descriptor]> {
-        let page = page as usize;
-        let whole = self.pages.get(page)?;
-        let (last, used_of_last) = split(self.used_desc_count);
-        Some(if page == last {
-            &whole[..used_of_last]
-        } else {
-            &whole[..]
-        })
+        self.pages.get(page as usize).map(Vec::as_slice)
     }
 
     /// The descriptor with the given flat index; `None` if it is not in use.
@@ -110,12 +105,7 @@ impl VringPages {
 
     /// As [`VringPages::runs`], to rewrite.
     pub(super) fn runs_mut(&mut self) -> impl Iterator<Item = &mut [Descriptor]> {
-        let mut left = self.used_desc_count as usize;
-        self.pages.iter_mut().map(move |page| {
-            let used = left.min(PAGE_DESCS as usize);
-            left -= used;
-            &mut page[..used]
-        })
+        self.pages.iter_mut().map(Vec::as_mut_slice)
     }
 
     /// The used descriptors in order, page by page: a run never spans two pages.
@@ -129,7 +119,7 @@ impl VringPages {
             let (page, slot) = split(used);
             self.pages.truncate(page + usize::from(slot > 0));
             if let Some(last) = self.pages.get_mut(page) {
-                last[slot..].fill(Descriptor::default());
+                last.truncate(slot);
             }
             self.used_desc_count = used;
         }
@@ -156,7 +146,8 @@ mod tests {
 
     #[test]
     fn a_page_is_a_mebibyte() {
-        assert_eq!(size_of::<Page>(), 0x10_0000);
+        let page = &filled(1).pages[0];
+        assert_eq!(page.capacity() * size_of::<Descriptor>(), 0x10_0000);
     }
 
     #[test]
@@ -195,7 +186,11 @@ mod tests {
         assert_eq!(pages.allocate_next_desc().map(|desc| *desc), full);
         assert_eq!(pages.used_desc_count(), 0xff_fff0);
         assert_eq!(pages.runs().count(), 256);
-        let bytes = pages.runs().count() * size_of::<Page>();
+        let bytes: usize = pages
+            .pages
+            .iter()
+            .map(|page| size_of::<Descriptor>() * page.capacity())
+            .sum();
         assert!(bytes <= MAX_VRING_DESCS as usize * 16 * 110 / 100);
     }
 

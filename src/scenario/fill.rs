@@ -7,7 +7,6 @@ use crate::device::compute::{Fp8, Reduction};
 use crate::sim::stream;
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
-use sha2::{Digest, Sha256};
 use std::fmt;
 use std::sync::Arc;
 use toml::de::DeValue;
@@ -309,7 +308,7 @@ pub(super) fn chunks(bytes: u64) -> impl Iterator<Item = (u64, usize)> {
 
 /// SHA-256 of bytes that arrive in pieces.
 #[derive(Default)]
-pub(super) struct Hash(Sha256);
+pub(super) struct Hash(hmac_sha256::Hash);
 
 impl Hash {
     pub fn update(&mut self, bytes: &[u8]) {
@@ -317,7 +316,7 @@ impl Hash {
     }
 
     pub fn finish(self) -> [u8; 32] {
-        self.0.finalize().into()
+        self.0.finalize()
     }
 }
 

@@ -1,6 +1,7 @@
-//! What a run did: one structure, printed for people or as JSON for machines. The same plan gives
+//! What a run did: one structure, printed for people, serialized for machines. The same plan gives
 //! the same bytes.
 
+#[cfg(feature = "telemetry")]
 use crate::telemetry::stats::Stats;
 use serde::Serialize;
 use std::fmt;
@@ -51,6 +52,7 @@ pub struct Report {
     /// Whether the program is race-free (`docs/ordering.md`, "Races"); `None` if nobody asked.
     pub races: Option<RaceVerdict>,
     /// Statistics, if they were asked for.
+    #[cfg(feature = "telemetry")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stats: Option<Stats>,
 }
@@ -144,16 +146,6 @@ pub struct ExpectationReport {
     pub found: Option<String>,
 }
 
-impl Report {
-    /// The report for machines: one JSON object, indented, with a newline at the end.
-    pub fn to_json(&self) -> String {
-        // The structure holds nothing that JSON cannot: strings, numbers, sequences.
-        let mut json = serde_json::to_string_pretty(self).unwrap_or_default();
-        json.push('\n');
-        json
-    }
-}
-
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
@@ -167,10 +159,11 @@ impl fmt::Display for Report {
         self.write_steps(f)?;
         self.write_expectations(f)?;
         self.write_totals(f)?;
-        match &self.stats {
-            Some(stats) => stats.fmt(f),
-            None => Ok(()),
+        #[cfg(feature = "telemetry")]
+        if let Some(stats) = &self.stats {
+            stats.fmt(f)?;
         }
+        Ok(())
     }
 }
 

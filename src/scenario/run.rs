@@ -12,9 +12,8 @@ use crate::host::{Bus, BusError, PringError};
 use crate::sim::{Duration, Instant};
 use crate::system::{
     Condition, Interrupt, NoSuchQueue, ProgramError, SequencerId, System, SystemError, WaitOutcome,
-    Waiter,
+    Waiter, Watch,
 };
-use crate::telemetry::Watch;
 use crate::units::Addr;
 use std::collections::BTreeMap;
 
@@ -349,6 +348,7 @@ impl Run<'_> {
                     )
                 })
                 .collect(),
+            #[cfg(feature = "telemetry")]
             stats: None,
         }
     }

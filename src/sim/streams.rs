@@ -1,18 +1,18 @@
 //! Named random streams.
 
+use hmac_sha256::Hash;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
-use sha2::{Digest, Sha256};
 
 /// The random stream of one consumer of one run: a ChaCha8 generator seeded with the SHA-256 of the
 /// run's seed and the stream's name. Streams of different names are independent, so that drawing
 /// more from one never changes another.
 pub fn stream(seed: u64, name: &str) -> ChaCha8Rng {
-    let mut hash = Sha256::new();
+    let mut hash = Hash::new();
     hash.update(b"udma-sim stream\0");
     hash.update(seed.to_le_bytes());
     hash.update(name.as_bytes());
-    ChaCha8Rng::from_seed(hash.finalize().into())
+    ChaCha8Rng::from_seed(hash.finalize())
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ mod observe;
 mod sequencer;
 
 pub use condition::{Condition, SemTest, WaitOutcome, Waiter};
-pub use observe::{Activity, EngineTimes, Observer};
+pub use observe::{Activity, EngineTimes, Observer, Watch};
 pub use sequencer::{Observation, ProgramError, SequencerId, SequencerOp, WaitOp};
 
 use crate::arch::regs::{Direction, UdmaState};

@@ -7,10 +7,9 @@ use crate::device::{self, Station, StationState, StationTimes};
 use crate::dram::Counts;
 use crate::memory::Effects;
 use crate::sim::Instant;
-use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::io;
 
 /// Something that happened in a machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,10 +56,24 @@ pub trait Observer: Send {
     fn observe(&mut self, at: Instant, activity: &Activity);
 }
 
-impl<O: Observer> Observer for Arc<Mutex<O>> {
-    fn observe(&mut self, at: Instant, activity: &Activity) {
-        self.lock().observe(at, activity);
+/// Watches a run from its start to its end.
+pub trait Watch {
+    /// The machine is set up; nothing has happened yet.
+    ///
+    /// # Errors
+    /// If watching is not possible: nothing is run then.
+    fn begin(&mut self, system: &mut System) -> io::Result<()>;
+    /// The run is over.
+    fn end(&mut self, system: &System);
+}
+
+/// Nobody watches.
+impl Watch for () {
+    fn begin(&mut self, _: &mut System) -> io::Result<()> {
+        Ok(())
     }
+
+    fn end(&mut self, _: &System) {}
 }
 
 /// What one engine's stations have been at.

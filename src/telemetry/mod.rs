@@ -13,31 +13,10 @@ use crate::arch::{Arch, EngineId};
 use crate::device::{Station, StationState};
 use crate::dram::Counts;
 use crate::sim::Instant;
-use crate::system::{Observer, System};
+use crate::system::{Activity, Observer, System};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use std::io;
 use std::sync::Arc;
-
-/// Watches a run from its start to its end.
-pub trait Watch {
-    /// The machine is set up; nothing has happened yet.
-    ///
-    /// # Errors
-    /// If watching is not possible: nothing is run then.
-    fn begin(&mut self, system: &mut System) -> io::Result<()>;
-    /// The run is over.
-    fn end(&mut self, system: &System);
-}
-
-/// Nobody watches.
-impl Watch for () {
-    fn begin(&mut self, _: &mut System) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn end(&mut self, _: &System) {}
-}
 
 /// What is known of a machine before it runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,11 +64,31 @@ impl End {
 }
 
 /// An observer that its owner can ask while the machine holds it too.
-pub type Shared<O> = Arc<Mutex<O>>;
+#[derive(Debug, Default)]
+pub struct Shared<O>(Arc<Mutex<O>>);
+
+impl<O> Shared<O> {
+    /// What `look` says of the observer. The machine must not run meanwhile on the same thread.
+    pub fn with<R>(&self, look: impl FnOnce(&mut O) -> R) -> R {
+        look(&mut self.0.lock())
+    }
+}
+
+impl<O> Clone for Shared<O> {
+    fn clone(&self) -> Shared<O> {
+        Shared(Arc::clone(&self.0))
+    }
+}
+
+impl<O: Observer> Observer for Shared<O> {
+    fn observe(&mut self, at: Instant, activity: &Activity) {
+        self.0.lock().observe(at, activity);
+    }
+}
 
 /// Lets an observer watch a machine, and keeps a hand on it.
 pub fn attach<O: Observer + 'static>(system: &mut System, observer: O) -> Shared<O> {
-    let shared = Arc::new(Mutex::new(observer));
+    let shared = Shared(Arc::new(Mutex::new(observer)));
     system.observe(shared.clone());
     shared
 }

@@ -3,6 +3,7 @@
 
 use super::element::{Element, Integer};
 use super::float::Overflow;
+use fearless_simd::{Level, Simd, dispatch};
 use zerocopy::FromBytes;
 
 /// The elements in some bytes, which are a whole number of them.
@@ -20,9 +21,15 @@ pub fn values<E: Element>(bytes: &[u8]) -> impl Iterator<Item = f32> {
     elements::<E>(bytes).iter().map(|raw| E::load(*raw))
 }
 
+/// Does the work with the widest vector instructions that the machine has.
+#[inline(always)]
+fn vectorized(work: impl FnOnce()) {
+    dispatch!(Level::new(), simd => simd.vectorize(work))
+}
+
 /// Replaces each `to` by `convert` of its `from`.
 pub fn map<A, B>(to: &mut [A], from: impl Iterator<Item = B>, convert: impl Fn(B) -> A) {
-    pulp::Arch::new().dispatch(
+    vectorized(
         #[inline(always)]
         move || {
             for (to, from) in to.iter_mut().zip(from) {
@@ -34,7 +41,7 @@ pub fn map<A, B>(to: &mut [A], from: impl Iterator<Item = B>, convert: impl Fn(B
 
 /// Folds each value into its accumulator.
 pub fn fold<A: Copy, B>(acc: &mut [A], values: impl Iterator<Item = B>, step: impl Fn(A, B) -> A) {
-    pulp::Arch::new().dispatch(
+    vectorized(
         #[inline(always)]
         move || {
             for (acc, value) in acc.iter_mut().zip(values) {

@@ -35,7 +35,7 @@ pub enum UdmaSimStatus {
 }
 
 /// A status that is not `Ok`, in words.
-pub(super) struct Failure {
+pub(crate) struct Failure {
     pub status: UdmaSimStatus,
     pub text: String,
 }
@@ -57,12 +57,12 @@ thread_local! {
 }
 
 /// The text of the last failure of this thread.
-pub(super) fn last_error() -> String {
+pub(crate) fn last_error() -> String {
     LAST_ERROR.with_borrow(String::clone)
 }
 
 /// Runs a call: keeps the text of a failure, turns a panic into one.
-pub(super) fn guard(call: impl FnOnce() -> Result<UdmaSimStatus, Failure>) -> UdmaSimStatus {
+pub(crate) fn guard(call: impl FnOnce() -> Result<UdmaSimStatus, Failure>) -> UdmaSimStatus {
     // What a panic leaves behind is dropped, or kept out of reach by the registry.
     let failure = match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(status)) => return status,

@@ -1,11 +1,11 @@
 //! Accesses through the pointers of a C caller.
 
-use super::status::{Failure, UdmaSimStatus};
+use crate::status::{Failure, UdmaSimStatus};
 use std::ffi::{CStr, c_char, c_void};
 use std::marker::PhantomData;
 
 /// Room for one value of the caller's, which a call fills at most once.
-pub(super) struct Out<'a, T> {
+pub(crate) struct Out<'a, T> {
     to: *mut T,
     room: PhantomData<&'a mut T>,
 }
@@ -30,7 +30,7 @@ fn null(name: &str) -> Failure {
 ///
 /// # Safety
 /// If not NULL, `to` points to memory that can hold a `T` and is writable while the result lives.
-pub(super) unsafe fn out<'a, T>(name: &str, to: *mut T) -> Result<Out<'a, T>, Failure> {
+pub(crate) unsafe fn out<'a, T>(name: &str, to: *mut T) -> Result<Out<'a, T>, Failure> {
     match to.is_null() {
         true => Err(null(name)),
         false => Ok(Out {
@@ -44,7 +44,7 @@ pub(super) unsafe fn out<'a, T>(name: &str, to: *mut T) -> Result<Out<'a, T>, Fa
 ///
 /// # Safety
 /// If not NULL, `from` points to a string that ends with a zero byte.
-pub(super) unsafe fn text(name: &str, from: *const c_char) -> Result<String, Failure> {
+pub(crate) unsafe fn text(name: &str, from: *const c_char) -> Result<String, Failure> {
     if from.is_null() {
         return Err(null(name));
     }
@@ -57,7 +57,7 @@ pub(super) unsafe fn text(name: &str, from: *const c_char) -> Result<String, Fai
 }
 
 /// Refuses NULL, unless it stands for no bytes at all.
-pub(super) fn check(name: &str, bytes: *const c_void, len: u64) -> Result<(), Failure> {
+pub(crate) fn check(name: &str, bytes: *const c_void, len: u64) -> Result<(), Failure> {
     match bytes.is_null() && len > 0 {
         true => Err(null(name)),
         false => Ok(()),
@@ -66,7 +66,7 @@ pub(super) fn check(name: &str, bytes: *const c_void, len: u64) -> Result<(), Fa
 
 /// A buffer of `len` bytes. The caller's memory may be the machine's host memory, so bytes are never
 /// borrowed from it.
-pub(super) fn buffer(len: u64) -> Result<Vec<u8>, Failure> {
+pub(crate) fn buffer(len: u64) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let wanted = usize::try_from(len).unwrap_or(usize::MAX);
     bytes.try_reserve_exact(wanted).map_err(|error| Failure {
@@ -81,7 +81,7 @@ pub(super) fn buffer(len: u64) -> Result<Vec<u8>, Failure> {
 ///
 /// # Safety
 /// Unless `bytes` is empty, `to` points to as many writable bytes, none of them part of `bytes`.
-pub(super) unsafe fn copy_out(bytes: &[u8], to: *mut c_void) {
+pub(crate) unsafe fn copy_out(bytes: &[u8], to: *mut c_void) {
     if !bytes.is_empty() {
         // SAFETY: the caller's promise; `bytes` is a buffer of ours.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.cast(), bytes.len()) }
@@ -92,7 +92,7 @@ pub(super) unsafe fn copy_out(bytes: &[u8], to: *mut c_void) {
 ///
 /// # Safety
 /// Unless `bytes` is empty, `from` points to as many readable bytes, none of them part of `bytes`.
-pub(super) unsafe fn copy_in(from: *const c_void, bytes: &mut [u8]) {
+pub(crate) unsafe fn copy_in(from: *const c_void, bytes: &mut [u8]) {
     if !bytes.is_empty() {
         // SAFETY: the caller's promise; `bytes` is a buffer of ours.
         unsafe { std::ptr::copy_nonoverlapping(from.cast(), bytes.as_mut_ptr(), bytes.len()) }

@@ -1,14 +1,14 @@
 //! The caller's interrupt handler: how time passes on a machine that has one.
 
-use super::registry::{self, with_device};
-use super::status::Failure;
-use super::{UdmaSimDevice, UdmaSimInterrupt, nanoseconds};
-use crate::sim::{Duration, Instant};
-use crate::system::{Condition, Interrupt, System, WaitOutcome};
+use crate::registry::{self, with_device};
+use crate::status::Failure;
+use crate::{UdmaSimDevice, UdmaSimInterrupt, nanoseconds};
 use std::ffi::c_void;
+use udma_sim::sim::{Duration, Instant};
+use udma_sim::system::{Condition, Interrupt, System, WaitOutcome};
 
 /// A function of the caller's.
-pub(super) type Function = unsafe extern "C" fn(
+pub(crate) type Function = unsafe extern "C" fn(
     device: UdmaSimDevice,
     interrupt: *const UdmaSimInterrupt,
     context: *mut c_void,
@@ -16,7 +16,7 @@ pub(super) type Function = unsafe extern "C" fn(
 
 /// A function of the caller's, and what to call it with.
 #[derive(Clone, Copy)]
-pub(super) struct Handler {
+pub(crate) struct Handler {
     pub function: Function,
     pub context: *mut c_void,
 }
@@ -36,7 +36,7 @@ impl From<Interrupt> for UdmaSimInterrupt {
 
 /// Lets time pass until a condition holds, at most `timeout`. Time stands still while the handler is told
 /// of an interrupt.
-pub(super) fn run_until(
+pub(crate) fn run_until(
     device: UdmaSimDevice,
     until: &Condition,
     timeout: Duration,
@@ -74,7 +74,7 @@ fn run_to_interrupt(system: &mut System, until: &Condition, deadline: Instant) -
 
 /// Tells the handler of the interrupts that are there, if the device has one. It may use the device, even
 /// destroy it; interrupts that come meanwhile wait until it has returned.
-pub(super) fn deliver(device: UdmaSimDevice) -> Result<(), Failure> {
+pub(crate) fn deliver(device: UdmaSimDevice) -> Result<(), Failure> {
     while let Some(handler) = registry::handler(device)? {
         let Some(interrupt) = with_device(device, |system| Ok(system.take_interrupt()))? else {
             return Ok(());

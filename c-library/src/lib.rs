@@ -3,24 +3,26 @@
 //! A device is a number, not a pointer: a stale or made-up one is an error code, never undefined
 //! behaviour. It belongs to the thread that created it. No panic leaves a call.
 //!
-//! This module, `raw` and `interrupts` are the only places of the crate that may use `unsafe`: exported names, and
-//! accesses through the caller's pointers, the caller's interrupt handler.
+//! `unsafe` stands here and in `raw` and `interrupts`: exported names, accesses through the caller's pointers, the
+//! caller's interrupt handler.
 #![allow(unsafe_code)]
 
 mod interrupts;
 mod raw;
 mod registry;
 mod status;
+#[cfg(test)]
+mod tests;
 
 pub use status::UdmaSimStatus;
 
-use crate::config::Config;
-use crate::host::Bus;
-use crate::sim::{Duration, Instant};
-use crate::system::{Condition, System, WaitOutcome};
-use crate::units::Addr;
 use std::ffi::{c_char, c_void};
 use std::path::Path;
+use udma_sim::config::Config;
+use udma_sim::host::Bus;
+use udma_sim::sim::{Duration, Instant};
+use udma_sim::system::{Condition, System, WaitOutcome};
+use udma_sim::units::Addr;
 
 use UdmaSimStatus as Status;
 use interrupts::Handler;

@@ -1,12 +1,12 @@
 //! Which number is which machine, and whose.
 
-use super::UdmaSimDevice;
-use super::interrupts::Handler;
-use super::status::{Failure, UdmaSimStatus};
-use crate::system::System;
+use crate::UdmaSimDevice;
+use crate::interrupts::Handler;
+use crate::status::{Failure, UdmaSimStatus};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::thread::{self, ThreadId};
+use udma_sim::system::System;
 
 struct Registry {
     /// Numbers given out so far; none is given out twice.
@@ -29,7 +29,7 @@ static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
 });
 
 /// Takes a machine in, for the calling thread; returns its number.
-pub(super) fn add(system: System) -> UdmaSimDevice {
+pub(crate) fn add(system: System) -> UdmaSimDevice {
     let mut registry = REGISTRY.lock();
     registry.last += 1;
     let number = registry.last;
@@ -61,7 +61,7 @@ impl Registry {
 }
 
 /// Destroys a machine of the calling thread.
-pub(super) fn remove(device: UdmaSimDevice) -> Result<(), Failure> {
+pub(crate) fn remove(device: UdmaSimDevice) -> Result<(), Failure> {
     let mut registry = REGISTRY.lock();
     registry.own(device)?;
     let entry = registry.devices.remove(&device);
@@ -72,27 +72,27 @@ pub(super) fn remove(device: UdmaSimDevice) -> Result<(), Failure> {
 }
 
 /// Gives a machine of the calling thread an interrupt handler, or takes it away.
-pub(super) fn set_handler(device: UdmaSimDevice, handler: Option<Handler>) -> Result<(), Failure> {
+pub(crate) fn set_handler(device: UdmaSimDevice, handler: Option<Handler>) -> Result<(), Failure> {
     REGISTRY.lock().own(device)?.handler = handler;
     Ok(())
 }
 
 /// The handler of a machine of the calling thread; `None` while it runs.
-pub(super) fn handler(device: UdmaSimDevice) -> Result<Option<Handler>, Failure> {
+pub(crate) fn handler(device: UdmaSimDevice) -> Result<Option<Handler>, Failure> {
     let mut registry = REGISTRY.lock();
     let entry = registry.own(device)?;
     Ok(entry.handler.filter(|_| !entry.handling))
 }
 
 /// Notes that the handler of a machine of the calling thread runs, or has returned.
-pub(super) fn set_handling(device: UdmaSimDevice, handling: bool) -> Result<(), Failure> {
+pub(crate) fn set_handling(device: UdmaSimDevice, handling: bool) -> Result<(), Failure> {
     REGISTRY.lock().own(device)?.handling = handling;
     Ok(())
 }
 
 /// Does something with a machine of the calling thread. If it panics, the machine is gone: nobody
 /// knows what state it would be in.
-pub(super) fn with_device<R>(
+pub(crate) fn with_device<R>(
     device: UdmaSimDevice,
     call: impl FnOnce(&mut System) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
@@ -111,9 +111,9 @@ pub(super) fn with_device<R>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::status::guard;
     use super::*;
-    use crate::config::Config;
+    use crate::status::guard;
+    use udma_sim::config::Config;
 
     #[test]
     fn a_panic_loses_the_machine_and_no_other() {
