@@ -10,6 +10,7 @@ use crate::units::{Bytes, BytesPerSecond, Hertz, from_text};
 use serde::Deserialize;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use toml::de::DeTable;
 
 /// The built-in configs by name.
 const BUILTIN: [(&str, &str); 3] = [
@@ -335,6 +336,36 @@ impl Config {
         Ok(config)
     }
 
+    /// The same with other random latencies of accesses; its text says so too.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if the jitter is too long, or the text is not that of a config.
+    pub fn with_jitter(&self, jitter: Duration) -> Result<Config, ConfigError> {
+        let mut config = self.clone();
+        config.values.fabric.jitter = jitter;
+        config.validate()?;
+        let malformed = |source| ConfigError::Malformed {
+            origin: self.origin.clone(),
+            source: Box::new(source),
+        };
+        let span = {
+            let table = DeTable::parse(&self.source).map_err(malformed)?;
+            let fabric = table.get_ref().get("fabric");
+            let fabric = fabric.and_then(|fabric| fabric.get_ref().as_table());
+            let jitter = fabric.and_then(|fabric| fabric.get("jitter"));
+            jitter.map(|value| value.span())
+        };
+        let span = span.ok_or_else(|| ConfigError::Invalid {
+            origin: self.origin.clone(),
+            key: "fabric.jitter".to_string(),
+            value: "nothing".to_string(),
+            right: "must be in the text of the config".to_string(),
+        })?;
+        let value = format!("\"{jitter}\"");
+        config.source.replace_range(span, &value);
+        Ok(config)
+    }
+
     /// The generation this config is for.
     pub fn arch(&self) -> Arch {
         self.values.arch
@@ -529,6 +560,29 @@ const MAX_HOST_MEMORY: u64 = 1 << 40;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn jitter_is_changed_in_values_and_text_alike() {
+        for name in Config::builtin_names() {
+            let config = Config::builtin(name).unwrap().unwrap();
+            let jitter = Duration::from_ns(3_210);
+            let changed = config.with_jitter(jitter).unwrap();
+            assert_eq!(changed.values.fabric.jitter, jitter);
+            let read = Config::parse(name, &changed.source).unwrap();
+            assert_eq!(read.values.fabric.jitter, jitter);
+            let differ = |(a, b): &(&str, &str)| a != b;
+            let lines = config.source.lines().zip(changed.source.lines());
+            assert_eq!(lines.filter(differ).count(), 1);
+        }
+        let mut config = Config::builtin("cayman").unwrap().unwrap();
+        assert!(
+            config
+                .with_jitter(Duration::from_ns(u64::from(u32::MAX)))
+                .is_err()
+        );
+        config.source = "arch = \"v3\"".to_string();
+        assert!(config.with_jitter(Duration::ZERO).is_err());
+    }
 
     #[test]
     fn built_in_configs_are_valid_and_named_after_their_arch() {

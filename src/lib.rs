@@ -82,6 +82,7 @@ pub mod calibrate;
 pub mod config;
 pub mod desc;
 pub mod device;
+mod document;
 pub mod dram;
 pub mod host;
 #[cfg(feature = "live")]

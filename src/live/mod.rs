@@ -16,7 +16,7 @@
 //!
 //! ```
 //! use udma_sim::arch::regs::Direction;
-//! use udma_sim::arch::{Arch, EngineId};
+//! use udma_sim::arch::{Arch, EngineId, QueueId};
 //! use udma_sim::config::Config;
 //! use udma_sim::host::{Bus, Pring, QueueOptions, QueuePair, Vring};
 //! use udma_sim::live::LiveDevice;
@@ -40,7 +40,7 @@
 //!         let (engine, options) = (EngineId(n as u32), QueueOptions::default());
 //!         let queue = QueuePair::init(&mut device, Arch::V3, engine, 0, (&tx, &rx), options)?;
 //!         queue.trigger(&mut device, 1, 1)?;
-//!         let idle = Condition::QueueIdle { engine, queue: 0 };
+//!         let idle = Condition::QueueIdle { engine, queue: QueueId(0) };
 //!         device.wait(&idle, Duration::from_secs(10))?;
 //!         let mut copied = [0; 5];
 //!         device.read_mem(at(0x9000), &mut copied)?;

@@ -16,6 +16,7 @@ pub mod axioms;
 pub mod bursts;
 pub mod explore;
 pub mod litmus;
+pub mod lowering;
 pub mod outcome;
 pub mod program;
 pub mod race;

@@ -1,10 +1,10 @@
 //! Checking expectations against a machine that has come to rest.
 
-use super::error_name;
+use super::expects::{Bounds, Check, Expect, Subject, Wanted};
 use super::fill::{CHUNK, Hash, chunks};
 use super::place::Region;
-use super::plan::{Bounds, Check, Expect, Subject, Wanted};
 use super::report::ExpectationReport;
+use super::words::error_name;
 use crate::arch::regs::{M2sError, S2mError};
 use crate::arch::{EngineId, EventBlock};
 use crate::device::DeviceError;

@@ -1,10 +1,14 @@
 //! Memory contents as scenarios describe them, and the bytes they stand for.
 
-use super::diag::{At, Document, Reported};
-use super::reader::{FromValue, Reader, Value, integer};
+use super::files::Files;
+use super::place::Region;
+use super::words::Affirmed;
 use crate::desc::DType;
 use crate::device::compute::{Fp8, Reduction};
+use crate::document::{At, FromValue, Key, Read, Table, Value, integer};
+use crate::host::{Bus, BusError};
 use crate::sim::stream;
+use crate::units::Addr;
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 use std::fmt;
@@ -50,20 +54,6 @@ impl FromValue for Hex {
         hex::decode(digits)
             .map(|bytes| Some(Hex(bytes)))
             .map_err(|e| format!("{e}"))
-    }
-}
-
-/// `zero = true`; false would say nothing.
-pub(super) struct Affirmed;
-
-impl FromValue for Affirmed {
-    const EXPECTED: &'static str = "true";
-
-    fn from_value(value: &Value<'_>) -> Result<Option<Self>, String> {
-        match value.raw.as_bool() {
-            Some(false) => Err("only true means something here; leave the key out instead".into()),
-            answer => Ok(answer.map(|_| Affirmed)),
-        }
     }
 }
 
@@ -123,7 +113,7 @@ fn element(dtype: &str, raw: &DeValue<'_>) -> Result<Vec<u8>, String> {
     })
 }
 
-fn array(table: &Reader<'_>) -> Result<Vec<u8>, Reported> {
+fn array(table: &Table<'_>) -> Read<Vec<u8>> {
     let dtype = table.req::<String>("dtype")?;
     if !DTYPES.contains(&dtype.as_str()) {
         let known = DTYPES.join(", ");
@@ -160,23 +150,40 @@ impl fmt::Display for FillDecl {
     }
 }
 
+impl<C> Key<C> for At<FillDecl> {
+    fn read(table: &Table<'_>, _: &'static str, _: C) -> Read<Self> {
+        FillDecl::read(table)
+    }
+
+    fn names(_: &'static str, known: &mut Vec<&'static str>) {
+        known.extend(FillDecl::KEYS);
+        known.extend(["dtype", "values"]);
+    }
+}
+
 impl FillDecl {
+    /// The keys of contents, of which a table has one.
+    pub const KEYS: [&str; 7] = ["zero", "byte", "counter", "random", "hex", "file", "array"];
+
     /// The content a table gives, which must be exactly one.
-    pub fn read(table: &Reader<'_>) -> Result<At<FillDecl>, Reported> {
+    pub fn read(table: &Table<'_>) -> Read<At<FillDecl>> {
         let found = Self::read_all(table)?;
         let count = found.len();
         match <[_; 1]>::try_from(found) {
             Ok([fill]) => Ok(fill),
             Err(_) => Err(table.report(format!(
-                "{count} contents given; write exactly one of zero, byte, counter, random, hex, file, array"
+                "{count} contents given; write exactly one of {}",
+                FillDecl::KEYS.join(", ")
             ))),
         }
     }
 
     /// Every content a table gives.
-    pub fn read_all(table: &Reader<'_>) -> Result<Vec<At<FillDecl>>, Reported> {
-        type Read<T> = Result<Option<At<T>>, Reported>;
-        fn fill<T>(read: Read<T>, make: impl FnOnce(T) -> FillDecl) -> Read<FillDecl> {
+    pub fn read_all(table: &Table<'_>) -> Read<Vec<At<FillDecl>>> {
+        fn fill<T>(
+            read: Read<Option<At<T>>>,
+            make: impl FnOnce(T) -> FillDecl,
+        ) -> Read<Option<At<FillDecl>>> {
             Ok(read?.map(|at| at.map(make)))
         }
         let array = match table.table("array") {
@@ -185,7 +192,7 @@ impl FillDecl {
                 Some(At { value, mark })
             }),
             Ok(None) => Ok(None),
-            Err(reported) => Err(reported),
+            Err(none) => Err(none),
         };
         let found = [
             fill(table.opt::<Affirmed>("zero"), |_| FillDecl::Byte(0)),
@@ -196,12 +203,12 @@ impl FillDecl {
             fill(table.opt("file"), FillDecl::File),
             fill(array, FillDecl::Bytes),
         ];
-        let found: Result<Vec<_>, Reported> = found.into_iter().collect();
+        let found: Read<Vec<_>> = found.into_iter().collect();
         Ok(found?.into_iter().flatten().collect())
     }
 
     /// The content ready to be produced. Files of the scenario are read here, `stream` names the random stream.
-    pub fn resolve(&self, document: &Document, stream: &str) -> Result<Fill, String> {
+    pub fn resolve(&self, files: &Files, stream: &str) -> Result<Fill, String> {
         Ok(match self {
             FillDecl::Byte(byte) => Fill::Byte(*byte),
             FillDecl::Counter(start) => Fill::Counter(*start),
@@ -209,7 +216,7 @@ impl FillDecl {
                 stream: stream.to_string(),
             },
             FillDecl::Bytes(bytes) => Fill::Bytes(bytes.as_slice().into()),
-            FillDecl::File(name) => Fill::Bytes(document.file(name)?),
+            FillDecl::File(name) => Fill::Bytes(files.file(name)?),
         })
     }
 }
@@ -235,6 +242,17 @@ impl Fill {
                 Err("\"size\" is missing; write a size such as 4096 or \"64KiB\"".to_string())
             }
         }
+    }
+
+    /// Fills a region through a bus, a piece at a time.
+    pub fn store(&self, bus: &mut dyn Bus, region: Region, seed: u64) -> Result<(), BusError> {
+        let mut stream = self.bytes(seed);
+        let mut buffer = vec![0; CHUNK];
+        for (offset, bytes) in chunks(region.bytes) {
+            stream.next(&mut buffer[..bytes]);
+            bus.write_mem(Addr(region.at.0 + offset), &buffer[..bytes])?;
+        }
+        Ok(())
     }
 
     /// Whether every byte is zero, as untouched memory is.

@@ -1,99 +1,53 @@
-//! What the host does in a scenario, through the vring stack and a bus. The same code tries the
-//! steps on a scratch memory before the run and performs them in the run.
+//! What the host of a scenario has: vrings, prings, queues, drivers. The same code tries the steps on a
+//! scratch memory before the run and does them in the run.
 
-use super::authoring::{self, Authoring, Resolved};
-use super::driver::{DriverAction, Drivers};
-use super::fill::Fill;
-use super::place::Region;
-use super::plan::PringPlan;
-use super::run::fill;
+use super::place::{QueueAt, Region};
 use crate::arch::regs::Direction;
-use crate::arch::{Arch, EngineId, EventBlock};
-use crate::desc::{BarrierMode, DESC_BYTES, Descriptor, EmbeddedSemaphore, RxDesc};
+use crate::arch::{Arch, EventBlock};
+use crate::desc::{DESC_BYTES, Descriptor, EmbeddedSemaphore, RxDesc};
 use crate::host::{
-    Bus, BusError, BusReason, DriverError, DumpError, EditError, EventAction, Pring, PringError,
+    Bus, BusError, DmaDriver, DriverError, DriverMemory, DumpError, EditError, Pring, PringError,
     ProduceError, PseudoDmaError, QueueError, QueueOptions, QueuePair, TemplateError, TimedBus,
-    Vring, VringError,
+    Transfer, Vring, VringError,
 };
-use crate::memory::{PhysicalMemory, Target};
-use crate::sim::Duration;
+use crate::memory::PhysicalMemory;
 use crate::units::Addr;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A host step, resolved.
-#[derive(Debug)]
-pub(super) enum HostAction {
-    Authoring(Authoring<Resolved>),
-    Driver(DriverAction),
-    AddTransfer {
-        vring: String,
-        from: Addr,
-        to: Addr,
-        bytes: u64,
-        barrier: Barrier,
-    },
-    AddEvent {
-        vring: String,
-        block: u32,
-        event: u32,
-        to: EventAction,
-        /// `None` is as the runtime does on the arch.
-        barrier: Option<BarrierMode>,
-    },
-    AddSemaphoreInc {
-        vring: String,
-        block: u32,
-        semaphore: u32,
-        /// `None` is as the runtime does on the arch.
-        barrier: Option<BarrierMode>,
-    },
-    Dump {
-        vring: String,
-        tx: String,
-        rx: String,
-        padded: Option<u32>,
-    },
-    InitQueue {
-        engine: EngineId,
-        queue: u8,
-        tx: String,
-        rx: String,
-        ring_id_check: bool,
-        dmb: bool,
-    },
-    Doorbell {
-        engine: EngineId,
-        queue: u8,
-        direction: Direction,
-        count: u32,
-    },
-    Trigger {
-        engine: EngineId,
-        queue: u8,
-        tx: u32,
-        rx: u32,
-    },
-    Write {
-        region: Region,
-        fill: Fill,
-    },
-    WriteRegister {
-        at: Addr,
-        value: u32,
-        /// Whether the register is a doorbell: what it lets run is not known.
-        doorbell: bool,
-    },
+/// A ring in device memory.
+#[derive(Clone, Debug)]
+pub(super) struct PringPlan {
+    pub name: String,
+    /// Line of the file, counted from 1.
+    pub line: usize,
+    pub direction: Direction,
+    pub at: Addr,
+    pub descriptors: u32,
+    /// Descriptors that a file holds.
+    pub bytes: Vec<u8>,
 }
 
-/// How the barrier of an authored transfer is chosen.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Barrier {
-    /// As the runtime does on the arch.
-    OfArch,
-    /// DMB on the last chunk.
-    Ex,
-    Explicit(BarrierMode),
+/// Descriptors in the rings of a queue.
+#[derive(Debug)]
+pub(super) struct RingCounts {
+    pub tx: u32,
+    pub rx: u32,
+}
+
+/// A vring's two rings, and what it is padded to.
+pub(super) struct DumpTo<'a> {
+    pub tx: &'a str,
+    pub rx: &'a str,
+    pub padded: Option<u32>,
+}
+
+/// What a step did to the host's vrings.
+pub(super) enum News {
+    /// Something was added to a vring, or changed in it.
+    Authored(String),
+    /// A vring was dumped to a Tx ring.
+    Dumped { vring: String, tx: String },
 }
 
 /// Why a step could not be done.
@@ -117,14 +71,16 @@ pub(super) enum HostError {
     Template(#[from] TemplateError),
     #[error(transparent)]
     Driver(#[from] DriverError),
-    #[error("queue {queue} of {engine} has no driver; add a driver_init step before")]
-    NoDriver { engine: EngineId, queue: u8 },
+    #[error("{0} has no driver; add a driver_init step before")]
+    NoDriver(QueueAt),
     #[error("there is a {what} \"{name}\" already")]
     Taken { what: &'static str, name: String },
     #[error("there is no {what} \"{name}\"")]
     Missing { what: &'static str, name: String },
-    #[error("queue {queue} of {engine} has no rings; initialise it first")]
-    NoRings { engine: EngineId, queue: u8 },
+    #[error("{0} has no rings; initialise it first")]
+    NoRings(QueueAt),
+    #[error("{0}")]
+    Stopped(String),
 }
 
 /// A queue the host has initialised.
@@ -139,39 +95,55 @@ pub(super) struct HostSide {
     arch: Arch,
     vrings: BTreeMap<String, Vring>,
     templates: BTreeMap<String, Vring>,
-    drivers: Drivers,
+    drivers: BTreeMap<QueueAt, DmaDriver>,
+    /// Nothing runs: what drivers copy is started and forgotten, to see whether it can be.
+    dry_run: bool,
     /// Vrings with descriptors that no dump has seen.
     undumped: BTreeSet<String>,
     prings: BTreeMap<String, Pring>,
-    queues: BTreeMap<(EngineId, u8), Queue>,
+    queues: BTreeMap<QueueAt, Queue>,
+    news: Vec<News>,
 }
 
 impl HostSide {
     /// A host with prings in device memory, those that come from files loaded.
     pub fn new(arch: Arch, plans: &[PringPlan], bus: &mut dyn Bus) -> Result<Self, PringError> {
-        let mut prings = BTreeMap::new();
-        for plan in plans {
-            let mut pring = Pring::new(plan.direction, plan.at, plan.descriptors)?;
-            pring.load(bus, &plan.bytes)?;
-            prings.insert(plan.name.clone(), pring);
-        }
-        Ok(HostSide {
+        let mut host = HostSide {
+            dry_run: false,
+            ..HostSide::dry_run(arch)
+        };
+        host.load(plans, bus)?;
+        Ok(host)
+    }
+
+    /// A host without prings, to try steps on a memory without engines.
+    pub fn dry_run(arch: Arch) -> Self {
+        HostSide {
             arch,
             vrings: BTreeMap::new(),
             templates: BTreeMap::new(),
-            drivers: Drivers::default(),
+            drivers: BTreeMap::new(),
+            dry_run: true,
             undumped: BTreeSet::new(),
-            prings,
+            prings: BTreeMap::new(),
             queues: BTreeMap::new(),
-        })
+            news: Vec::new(),
+        }
     }
 
-    /// A host to try steps on a memory without engines.
-    pub fn dry_run(arch: Arch, plans: &[PringPlan], bus: &mut dyn Bus) -> Result<Self, PringError> {
-        Ok(HostSide {
-            drivers: Drivers::dry_run(),
-            ..HostSide::new(arch, plans, bus)?
-        })
+    /// Takes prings, and loads those that come from files.
+    pub fn load(&mut self, plans: &[PringPlan], bus: &mut dyn Bus) -> Result<(), PringError> {
+        for plan in plans {
+            let mut pring = Pring::new(plan.direction, plan.at, plan.descriptors)?;
+            pring.load(bus, &plan.bytes)?;
+            self.prings.insert(plan.name.clone(), pring);
+        }
+        Ok(())
+    }
+
+    /// What was done to vrings since this was last asked.
+    pub fn take_news(&mut self) -> Vec<News> {
+        std::mem::take(&mut self.news)
     }
 
     /// First byte of a pring.
@@ -196,122 +168,30 @@ impl HostSide {
     }
 
     /// The queues that are initialised.
-    pub fn queues(&self) -> impl Iterator<Item = (EngineId, u8)> {
+    pub fn queues(&self) -> impl Iterator<Item = QueueAt> {
         self.queues.keys().copied()
     }
 
     /// Descriptors in the Tx and Rx rings of a queue; `None` if it is not initialised.
-    pub fn ring_counts(&self, engine: EngineId, queue: u8) -> Option<(u32, u32)> {
-        let queue = self.queues.get(&(engine, queue))?;
+    pub fn ring_counts(&self, at: QueueAt) -> Option<RingCounts> {
+        let queue = self.queues.get(&at)?;
         let count = |name| self.prings.get(name).map(Pring::used_desc_count);
-        Some((count(&queue.tx)?, count(&queue.rx)?))
-    }
-
-    /// Does a step.
-    pub fn perform(
-        &mut self,
-        action: &HostAction,
-        seed: u64,
-        bus: &mut dyn TimedBus,
-    ) -> Result<(), HostError> {
-        match action {
-            HostAction::Authoring(action) => authoring::perform(action, self)?,
-            HostAction::Driver(action) => self.drivers.perform(self.arch, action, bus)?,
-            HostAction::AddTransfer {
-                vring,
-                from,
-                to,
-                bytes,
-                barrier,
-            } => {
-                let vring = self.author(vring)?;
-                match *barrier {
-                    Barrier::OfArch => vring.add_desc_transfer(*from, *to, *bytes)?,
-                    Barrier::Ex => vring.add_desc_transfer_ex(*from, *to, *bytes)?,
-                    Barrier::Explicit(mode) => {
-                        vring.add_desc_transfer_with_barrier(*from, *to, *bytes, mode)?;
-                    }
-                }
-            }
-            HostAction::AddEvent {
-                vring,
-                block,
-                event,
-                to,
-                barrier,
-            } => {
-                let vring = self.author(vring)?;
-                match barrier {
-                    None => vring.add_desc_event(*block, *event, *to)?,
-                    Some(mode) => vring.add_desc_event_with_barrier(*block, *event, *to, *mode)?,
-                }
-            }
-            HostAction::AddSemaphoreInc {
-                vring,
-                block,
-                semaphore,
-                barrier,
-            } => {
-                let vring = self.author(vring)?;
-                match barrier {
-                    None => vring.add_desc_semaphore_inc(*block, *semaphore)?,
-                    Some(mode) => {
-                        vring.add_desc_semaphore_inc_with_barrier(*block, *semaphore, *mode)?;
-                    }
-                }
-            }
-            HostAction::Dump {
-                vring,
-                tx,
-                rx,
-                padded,
-            } => self.dump(vring, tx, rx, *padded, bus)?,
-            HostAction::InitQueue {
-                engine,
-                queue,
-                tx,
-                rx,
-                ring_id_check,
-                dmb,
-            } => {
-                let rings = (pring(&self.prings, tx)?, pring(&self.prings, rx)?);
-                let options = QueueOptions {
-                    ring_id_check: *ring_id_check,
-                    dmb: *dmb,
-                };
-                let number = u32::from(*queue);
-                let pair = QueuePair::init(bus, self.arch, *engine, number, rings, options)?;
-                let (tx, rx) = (tx.clone(), rx.clone());
-                self.queues
-                    .insert((*engine, *queue), Queue { pair, tx, rx });
-            }
-            HostAction::Doorbell {
-                engine,
-                queue,
-                direction,
-                count,
-            } => self
-                .queue(*engine, *queue)?
-                .doorbell(bus, *direction, *count)?,
-            HostAction::Trigger {
-                engine,
-                queue,
-                tx,
-                rx,
-            } => self.queue(*engine, *queue)?.trigger(bus, *tx, *rx)?,
-            HostAction::WriteRegister { at, value, .. } => bus.write_reg(*at, *value)?,
-            HostAction::Write { region, fill } => self::fill(bus, region, fill, seed)?,
-        }
-        Ok(())
+        let (tx, rx) = (count(&queue.tx)?, count(&queue.rx)?);
+        Some(RingCounts { tx, rx })
     }
 
     /// The vring of a name, to be added to; a new one at first use.
     pub fn author(&mut self, name: &str) -> Result<&mut Vring, HostError> {
-        self.undumped.insert(name.to_string());
+        self.authored(name.to_string());
         Ok(match self.vrings.entry(name.to_string()) {
             Entry::Occupied(vring) => vring.into_mut(),
             Entry::Vacant(place) => place.insert(Vring::new(self.arch, name)?),
         })
+    }
+
+    fn authored(&mut self, name: String) {
+        self.undumped.insert(name.clone());
+        self.news.push(News::Authored(name));
     }
 
     /// Generation of the device.
@@ -321,8 +201,7 @@ impl HostSide {
 
     /// Takes a vring that a producer has made.
     pub fn add_vring(&mut self, vring: Vring) -> Result<(), HostError> {
-        let name = vring.name().to_string();
-        self.undumped.insert(name);
+        self.authored(vring.name().to_string());
         insert(&mut self.vrings, "vring", vring)
     }
 
@@ -337,41 +216,90 @@ impl HostSide {
         found.ok_or_else(|| missing("template", name))
     }
 
-    fn dump(
-        &mut self,
-        name: &str,
-        tx: &str,
-        rx: &str,
-        padded: Option<u32>,
-        bus: &mut dyn Bus,
-    ) -> Result<(), HostError> {
+    /// Dumps a vring to two prings.
+    pub fn dump(&mut self, name: &str, to: DumpTo<'_>, bus: &mut dyn Bus) -> Result<(), HostError> {
         let vring = self
             .vrings
             .get(name)
             .ok_or_else(|| missing("vring", name))?;
         // Copies, since both halves come out of one map; they go back if the dump succeeds.
-        let mut rings = (
-            pring(&self.prings, tx)?.clone(),
-            pring(&self.prings, rx)?.clone(),
-        );
-        match padded {
-            Some(n) => vring.dump_to_pring_padded(bus, &mut rings.0, &mut rings.1, n, n)?,
-            None => vring.dump_to_pring(bus, &mut rings.0, &mut rings.1)?,
+        let mut tx = self.pring(to.tx)?.clone();
+        let mut rx = self.pring(to.rx)?.clone();
+        match to.padded {
+            Some(n) => vring.dump_to_pring_padded(bus, &mut tx, &mut rx, n, n)?,
+            None => vring.dump_to_pring(bus, &mut tx, &mut rx)?,
         }
-        self.prings.insert(tx.to_string(), rings.0);
-        self.prings.insert(rx.to_string(), rings.1);
+        self.prings.insert(to.tx.to_string(), tx);
+        self.prings.insert(to.rx.to_string(), rx);
         self.undumped.remove(name);
+        let (vring, tx) = (name.to_string(), to.tx.to_string());
+        self.news.push(News::Dumped { vring, tx });
         Ok(())
     }
 
-    fn queue(&self, engine: EngineId, queue: u8) -> Result<&QueuePair, HostError> {
-        let found = self.queues.get(&(engine, queue));
-        Ok(&found.ok_or(HostError::NoRings { engine, queue })?.pair)
+    fn pring(&self, name: &str) -> Result<&Pring, HostError> {
+        let found = self.prings.get(name);
+        found.ok_or_else(|| missing("pring", name))
+    }
+
+    /// Hands two prings to a queue.
+    pub fn init_queue(
+        &mut self,
+        at: QueueAt,
+        rings: [&str; 2],
+        options: QueueOptions,
+        bus: &mut dyn Bus,
+    ) -> Result<(), HostError> {
+        let QueueAt { engine, queue } = at;
+        let [tx, rx] = rings;
+        let prings = (self.pring(tx)?, self.pring(rx)?);
+        let pair = QueuePair::init(bus, self.arch, engine, queue.0.into(), prings, options)?;
+        let (tx, rx) = (tx.to_string(), rx.to_string());
+        self.queues.insert(at, Queue { pair, tx, rx });
+        Ok(())
+    }
+
+    /// A queue that was initialised.
+    pub fn queue(&self, at: QueueAt) -> Result<&QueuePair, HostError> {
+        match self.queues.get(&at) {
+            Some(queue) => Ok(&queue.pair),
+            None => Err(HostError::NoRings(at)),
+        }
+    }
+
+    /// Sets a queue's driver up.
+    pub fn init_driver(
+        &mut self,
+        at: QueueAt,
+        memory: DriverMemory,
+        bus: &mut dyn Bus,
+    ) -> Result<(), HostError> {
+        let QueueAt { engine, queue } = at;
+        let driver = DmaDriver::init(bus, self.arch, engine, queue.0.into(), memory)?;
+        self.drivers.insert(at, driver);
+        Ok(())
+    }
+
+    /// Lets a queue's driver start a transfer and wait for its end.
+    pub fn drive(
+        &mut self,
+        at: QueueAt,
+        bus: &mut dyn TimedBus,
+        start: impl FnOnce(&mut DmaDriver, &mut dyn TimedBus) -> Result<Transfer, DriverError>,
+    ) -> Result<(), HostError> {
+        let driver = self.drivers.get_mut(&at);
+        let driver = driver.ok_or(HostError::NoDriver(at))?;
+        let transfer = start(driver, bus)?;
+        match self.dry_run {
+            true => driver.reset(bus)?,
+            false => driver.wait(bus, transfer)?,
+        }
+        Ok(())
     }
 
     /// Where the Rx ring of a queue, as it lies in `memory`, lets the queue write.
-    pub fn writes_of(&self, engine: EngineId, queue: u8, memory: &PhysicalMemory) -> Vec<Region> {
-        let queue = self.queues.get(&(engine, queue));
+    pub fn writes_of(&self, at: QueueAt, memory: &PhysicalMemory) -> Vec<Region> {
+        let queue = self.queues.get(&at);
         let ring = queue.and_then(|queue| self.prings.get(&queue.rx));
         let bytes = ring.and_then(|ring| memory.slice(ring.base()?, ring.size_bytes()).ok());
         let descriptors = bytes.unwrap_or(&[]).as_chunks::<DESC_BYTES>().0;
@@ -404,10 +332,6 @@ fn embedded_update(arch: Arch, rx: RxDesc) -> Option<Region> {
     Some(Region { at, bytes })
 }
 
-fn pring<'p>(prings: &'p BTreeMap<String, Pring>, name: &str) -> Result<&'p Pring, HostError> {
-    prings.get(name).ok_or_else(|| missing("pring", name))
-}
-
 fn insert(
     vrings: &mut BTreeMap<String, Vring>,
     what: &'static str,
@@ -428,41 +352,4 @@ fn insert(
 fn missing(what: &'static str, name: &str) -> HostError {
     let name = name.to_string();
     HostError::Missing { what, name }
-}
-
-/// A bus to a memory without engines: memory accesses are done, register writes go nowhere.
-pub(super) struct CheckBus<'m>(pub &'m mut PhysicalMemory);
-
-impl CheckBus<'_> {
-    fn register(&self, at: Addr) -> Result<(), BusError> {
-        let reason = match self.0.resolve(at, 4) {
-            Ok(place) if matches!(place.target, Target::UdmaRegisters { .. }) => return Ok(()),
-            Ok(_) => BusReason::NoRegister,
-            Err(error) => BusReason::Memory(error.reason),
-        };
-        Err(BusError { at, len: 4, reason })
-    }
-}
-
-impl Bus for CheckBus<'_> {
-    fn read_mem(&mut self, at: Addr, out: &mut [u8]) -> Result<(), BusError> {
-        Ok(self.0.read(at, out)?)
-    }
-
-    fn write_mem(&mut self, at: Addr, bytes: &[u8]) -> Result<(), BusError> {
-        self.0.write(at, bytes)?;
-        Ok(())
-    }
-
-    fn read_reg(&mut self, at: Addr) -> Result<u32, BusError> {
-        self.register(at).map(|()| 0)
-    }
-
-    fn write_reg(&mut self, at: Addr, _value: u32) -> Result<(), BusError> {
-        self.register(at)
-    }
-}
-
-impl TimedBus for CheckBus<'_> {
-    fn sleep(&mut self, _time: Duration) {}
 }

@@ -1,8 +1,8 @@
 //! Places as scenarios name them, the same on every arch: `hbm0 + 16MiB`, `sbuf0[5] + 256`,
 //! `host + 4KiB`, `sem 0.7 read`, a buffer's name, or a raw address.
 
-use super::reader::{FromValue, Value, from_text};
-use crate::arch::{AddressMap, EngineId, EventBlock, HostEngine};
+use crate::arch::{AddressMap, EngineId, EventBlock, HostEngine, QueueId};
+use crate::document::{FromValue, Value, from_text, hint};
 use crate::units::{Addr, Bytes};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -253,6 +253,19 @@ impl FromValue for EngineRef {
     }
 }
 
+/// A queue of an engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct QueueAt {
+    pub engine: EngineId,
+    pub queue: QueueId,
+}
+
+impl fmt::Display for QueueAt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "queue {} of {}", self.queue, self.engine)
+    }
+}
+
 /// A named stretch of the address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Region {
@@ -314,12 +327,7 @@ impl Location {
             Base::Buffer(name) => {
                 let region = buffers.get(name);
                 let known = buffers.keys().map(String::as_str);
-                let unknown = || {
-                    format!(
-                        "no buffer or place \"{name}\"{}",
-                        super::reader::hint(name, known)
-                    )
-                };
+                let unknown = || format!("no buffer or place \"{name}\"{}", hint(name, known));
                 region.ok_or_else(unknown)?.at
             }
         };

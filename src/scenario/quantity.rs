@@ -1,7 +1,7 @@
 //! Sizes and times as scenarios write them.
 
-use super::reader::{FromValue, Value, from_text};
 use crate::arch::Arch;
+use crate::document::{FromValue, Value, from_text};
 use crate::sim::{Clock, Duration};
 use crate::units::{Bytes, Cycles};
 use std::fmt;

@@ -1,14 +1,17 @@
 //! Running a plan: contents into memory, sequencers started, step after step, expectations.
 
 use super::check::Evidence;
-use super::fill::{CHUNK, Fill, chunks};
-use super::host_side::HostSide;
+use super::extract::Superfluous;
+use super::faults::FaultPlan;
+use super::host_side::{HostError, HostSide};
 use super::place::Region;
-use super::plan::{Action, FaultPlan, Plan, Step, WaitOn};
+use super::plan::Plan;
 use super::report::{Report, StepReport, Totals, TouchedRegister};
+use super::stage::{Stage, WaitOn};
+use super::steps::PlannedStep;
 use super::stripped::{Strip, Stripped};
 use crate::device::{BusyChange, Counters};
-use crate::host::{Bus, BusError, PringError};
+use crate::host::{Bus, BusError, PringError, TimedBus};
 use crate::sim::{Duration, Instant};
 use crate::system::{
     Condition, Interrupt, NoSuchQueue, ProgramError, SequencerId, System, SystemError, WaitOutcome,
@@ -52,22 +55,6 @@ pub struct Progress {
     pub steps: usize,
     /// Simulated time.
     pub now: Instant,
-}
-
-/// Fills a region through a bus, a piece at a time.
-pub(super) fn fill(
-    bus: &mut dyn Bus,
-    region: &Region,
-    fill: &Fill,
-    seed: u64,
-) -> Result<(), BusError> {
-    let mut stream = fill.bytes(seed);
-    let mut buffer = vec![0; CHUNK];
-    for (offset, bytes) in chunks(region.bytes) {
-        stream.next(&mut buffer[..bytes]);
-        bus.write_mem(Addr(region.at.0 + offset), &buffer[..bytes])?;
-    }
-    Ok(())
 }
 
 impl Plan {
@@ -118,7 +105,7 @@ impl Plan {
             .iter()
             .filter(|content| !content.fill.is_zero())
         {
-            fill(&mut system, &content.region, &content.fill, self.seed)?;
+            content.fill.store(&mut system, content.region, self.seed)?;
         }
         for fault in &self.faults {
             match fault {
@@ -139,93 +126,156 @@ impl Plan {
         watch.begin(&mut system).map_err(RunError::Watch)?;
         let mut run = Run {
             plan: self,
-            strip,
+            machine: Machine {
+                strip,
+                system,
+                sequencers,
+                observations: BTreeMap::new(),
+                interrupts: Vec::new(),
+                progress: Reported {
+                    done: 0,
+                    steps: self.steps.len(),
+                    call: progress,
+                },
+            },
             host,
-            system,
-            sequencers,
-            observations: BTreeMap::new(),
             times: Vec::new(),
             reports: Vec::new(),
-            interrupts: Vec::new(),
-            progress,
         };
         let stopped = run.steps();
-        watch.end(&run.system);
+        watch.end(&run.machine.system);
         Ok(run.report(stopped))
+    }
+
+    /// Runs the scenario with and without each group of superfluous barriers, and notes what they cost.
+    ///
+    /// # Errors
+    /// As [`Plan::run`].
+    pub fn measure(
+        &self,
+        superfluous: &mut [Superfluous],
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(), RunError> {
+        if superfluous.iter().all(|barriers| barriers.masked) {
+            return Ok(());
+        }
+        let with = self.trial(&Strip::default(), progress)?;
+        for barriers in superfluous.iter_mut().filter(|barriers| !barriers.masked) {
+            let without = self.trial(&barriers.strip, progress)?;
+            if with.stopped.is_none() && without.stopped.is_none() {
+                barriers.cycles = Some(with.cycles as i64 - without.cycles as i64);
+            }
+        }
+        Ok(())
     }
 }
 
 struct Run<'a> {
     plan: &'a Plan,
-    strip: &'a Strip,
+    machine: Machine<'a>,
     host: HostSide,
-    system: System,
-    sequencers: Vec<SequencerId>,
-    observations: BTreeMap<String, Vec<u8>>,
     times: Vec<(Instant, Instant)>,
     /// One for each `[[step]]`, with its index in the file and the time it began.
     reports: Vec<(usize, Instant, StepReport)>,
+}
+
+/// The machine on which steps are done.
+struct Machine<'a> {
+    strip: &'a Strip,
+    system: System,
+    sequencers: Vec<SequencerId>,
+    observations: BTreeMap<String, Vec<u8>>,
     /// Interrupts the host took, in order.
     interrupts: Vec<Interrupt>,
-    progress: &'a mut dyn FnMut(Progress),
+    progress: Reported<'a>,
+}
+
+/// Who is told how far a run has come.
+struct Reported<'a> {
+    done: usize,
+    steps: usize,
+    call: &'a mut dyn FnMut(Progress),
+}
+
+impl Machine<'_> {
+    /// The bus, without the barriers that are left out.
+    fn bus(&mut self) -> Stripped<'_> {
+        Stripped {
+            bus: &mut self.system,
+            strip: self.strip,
+        }
+    }
+}
+
+impl Bus for Machine<'_> {
+    fn read_mem(&mut self, at: Addr, out: &mut [u8]) -> Result<(), BusError> {
+        self.bus().read_mem(at, out)
+    }
+
+    fn write_mem(&mut self, at: Addr, bytes: &[u8]) -> Result<(), BusError> {
+        self.bus().write_mem(at, bytes)
+    }
+
+    fn read_reg(&mut self, at: Addr) -> Result<u32, BusError> {
+        self.bus().read_reg(at)
+    }
+
+    fn write_reg(&mut self, at: Addr, value: u32) -> Result<(), BusError> {
+        self.bus().write_reg(at, value)
+    }
+}
+
+impl TimedBus for Machine<'_> {
+    fn sleep(&mut self, time: Duration) {
+        self.bus().sleep(time);
+    }
+}
+
+impl Stage for Machine<'_> {
+    fn wait(&mut self, on: &WaitOn, timeout: Duration) -> Result<(), HostError> {
+        self.wait_for(on, timeout).map_err(HostError::Stopped)
+    }
+
+    fn take_interrupt(&mut self) {
+        self.interrupts.extend(self.system.take_interrupt());
+    }
+
+    fn observe(&mut self, name: &str, region: Region) -> Result<(), HostError> {
+        let mut bytes = vec![0; region.bytes as usize];
+        let read = self.system.memory().read(region.at, &mut bytes);
+        read.map_err(|error| HostError::Stopped(error.to_string()))?;
+        self.observations.insert(name.to_string(), bytes);
+        Ok(())
+    }
+
+    fn observe_register(&mut self, name: &str, at: Addr) -> Result<(), HostError> {
+        let bytes = self.system.read_reg(at)?.to_le_bytes().to_vec();
+        self.observations.insert(name.to_string(), bytes);
+        Ok(())
+    }
 }
 
 impl Run<'_> {
     /// Does the steps in order. Returns why it did not get to the end, if so.
     fn steps(&mut self) -> Option<String> {
         for step in &self.plan.steps {
-            tracing::info!(
-                cycle = self.system.cycles().0,
-                "{} {}",
-                step.call,
-                step.detail
-            );
-            let (began, before) = (self.system.now(), self.system.counters());
-            let done = self.act(&step.action);
+            let system = &self.machine.system;
+            let (call, detail) = (step.call, &step.detail);
+            tracing::info!(cycle = system.cycles().0, "{call} {detail}");
+            let (began, before) = (system.now(), system.counters());
+            let done = step.step.perform(&mut self.host, &mut self.machine);
+            self.host.take_news();
             self.record(step, began, &before);
             if let Err(why) = done {
-                return Some(format!("{} {}: {why}", step.call, step.detail));
+                return Some(format!("{call} {detail}: {why}"));
             }
         }
         None
     }
+}
 
-    fn act(&mut self, action: &Action) -> Result<(), String> {
-        match action {
-            Action::Host(action) => {
-                let bus = &mut Stripped {
-                    bus: &mut self.system,
-                    strip: self.strip,
-                };
-                let done = self.host.perform(action, self.plan.seed, bus);
-                done.map_err(|error| error.to_string())
-            }
-            Action::Wait { on, timeout } => self.wait(on, *timeout),
-            Action::Interrupt { timeout } => {
-                self.wait(&WaitOn::Condition(Condition::Interrupt), *timeout)?;
-                self.interrupts.extend(self.system.take_interrupt());
-                Ok(())
-            }
-            Action::ReadRegister { name, at } => {
-                let value = self
-                    .system
-                    .read_reg(*at)
-                    .map_err(|error| error.to_string())?;
-                let bytes = value.to_le_bytes().to_vec();
-                self.observations.insert(name.clone(), bytes);
-                Ok(())
-            }
-            Action::Observe { name, region } => {
-                let mut bytes = vec![0; region.bytes as usize];
-                let read = self.system.memory().read(region.at, &mut bytes);
-                read.map_err(|error| error.to_string())?;
-                self.observations.insert(name.clone(), bytes);
-                Ok(())
-            }
-        }
-    }
-
-    fn wait(&mut self, on: &WaitOn, timeout: Duration) -> Result<(), String> {
+impl Machine<'_> {
+    fn wait_for(&mut self, on: &WaitOn, timeout: Duration) -> Result<(), String> {
         let now = self.system.now();
         let (condition, timeout) = match on {
             WaitOn::Condition(condition) => (condition.clone(), timeout),
@@ -248,21 +298,24 @@ impl Run<'_> {
                 WaitOutcome::TimedOut(waiters) if slice == left => {
                     return Err(format!("timed out after {timeout}{}", told(&waiters)));
                 }
-                WaitOutcome::TimedOut(_) => (self.progress)(Progress {
-                    done: self.times.len(),
-                    steps: self.plan.steps.len(),
+                WaitOutcome::TimedOut(_) => (self.progress.call)(Progress {
+                    done: self.progress.done,
+                    steps: self.progress.steps,
                     now: self.system.now(),
                 }),
             }
         }
     }
+}
 
+impl Run<'_> {
     /// Notes what a step did. Repetitions of a step are one entry.
-    fn record(&mut self, step: &Step, began: Instant, before: &Counters) {
-        let now = self.system.now();
+    fn record(&mut self, step: &PlannedStep, began: Instant, before: &Counters) {
+        let now = self.machine.system.now();
         self.times.push((began, now));
-        let clock = self.system.clock();
-        let after = self.system.counters();
+        self.machine.progress.done = self.times.len();
+        let clock = self.machine.system.clock();
+        let after = self.machine.system.counters();
         let cycles = clock.cycle_at(now).0 - clock.cycle_at(began).0;
         let packets = after.packets - before.packets;
         let bytes = after.bytes_written - before.bytes_written;
@@ -291,31 +344,36 @@ impl Run<'_> {
         }
     }
 
-    fn report(mut self, stopped: Option<String>) -> Report {
-        for seen in self.system.observations() {
-            self.observations
-                .insert(seen.name.clone(), seen.bytes.clone());
+    fn report(self, stopped: Option<String>) -> Report {
+        let Machine {
+            system,
+            mut observations,
+            interrupts,
+            ..
+        } = self.machine;
+        for seen in system.observations() {
+            observations.insert(seen.name.clone(), seen.bytes.clone());
         }
         let evidence = Evidence {
-            system: &self.system,
+            system: &system,
             seed: self.plan.seed,
-            observations: &self.observations,
+            observations: &observations,
             times: &self.times,
         };
         let expects = self.plan.expects.iter();
         let expectations: Vec<_> = expects.map(|expect| evidence.check(expect)).collect();
-        let counters = self.system.counters();
-        let time = self.system.now() - Instant::START;
+        let counters = system.counters();
+        let time = system.now() - Instant::START;
         Report {
             scenario: self.plan.name.clone(),
             description: self.plan.description.clone(),
-            arch: self.system.arch().to_string(),
+            arch: system.arch().to_string(),
             config: self.plan.config.origin.clone(),
             seed: self.plan.seed,
             passed: stopped.is_none() && expectations.iter().all(|e| e.passed),
             time_ns: time.as_ns_f64(),
-            cycles: self.system.cycles().0,
-            clock_hz: self.system.clock().frequency().0,
+            cycles: system.cycles().0,
+            clock_hz: system.clock().frequency().0,
             bytes: counters.bytes_written,
             gb_per_s: gb_per_s(counters.bytes_written, time),
             totals: totals(&counters),
@@ -327,21 +385,20 @@ impl Run<'_> {
             stopped,
             expectations,
             errors: evidence.errors().iter().map(ToString::to_string).collect(),
-            warnings: warnings(&counters, &self.system),
-            unmodelled_registers: unmodelled(&self.system),
+            warnings: warnings(&counters, &system),
+            unmodelled_registers: unmodelled(&system),
             races: None,
             faults: {
-                let injections = self.system.injections();
+                let injections = system.injections();
                 let shown = injections.iter().map(ToString::to_string);
-                let more = self.system.faults_struck() - injections.len() as u64;
+                let more = system.faults_struck() - injections.len() as u64;
                 let more = (more > 0).then(|| format!("and {more} more"));
                 shown.chain(more).collect()
             },
-            interrupts: self
-                .interrupts
+            interrupts: interrupts
                 .iter()
                 .map(|interrupt| {
-                    let cycle = self.system.clock().cycle_at(interrupt.at).0;
+                    let cycle = system.clock().cycle_at(interrupt.at).0;
                     format!(
                         "{} group {} at cycle {cycle}",
                         interrupt.engine, interrupt.group

@@ -2,11 +2,12 @@
 //! at a random time, so that seeds show different interleavings.
 
 use super::TimedError;
-use super::layout::{BLOCK, Layout};
+use super::layout::Layout;
 use super::rings::Ring;
 use crate::arch::EventBlock;
 use crate::arch::regs::Direction;
 use crate::host::Bus;
+use crate::order::lowering::{BLOCK, Lowering};
 use crate::order::program::{CellKind, ObserverKind, Op, Program, Span};
 use crate::sim::{Duration, Instant};
 use crate::system::{Condition, SequencerOp, System, WaitOp};
@@ -168,7 +169,7 @@ impl<'a> Actors<'a> {
                     }
                     Op::Wait { atom, op } => code.push(SequencerOp::Wait {
                         block: BLOCK,
-                        semaphore: layout.semaphore(program, atom).unwrap_or(0),
+                        semaphore: Lowering { program }.semaphore(atom).unwrap_or(0),
                         op,
                     }),
                     Op::Set { atom, value } => {
@@ -178,7 +179,7 @@ impl<'a> Actors<'a> {
                     }
                     Op::Add { atom, by } => code.push(SequencerOp::Inc {
                         block: BLOCK,
-                        semaphore: layout.semaphore(program, atom).unwrap_or(0),
+                        semaphore: Lowering { program }.semaphore(atom).unwrap_or(0),
                         by,
                     }),
                     Op::Completion { .. } => {
@@ -271,22 +272,16 @@ impl<'a> Actors<'a> {
                 }
                 match op {
                     WaitOp::Ge(_) | WaitOp::Eq(_) => {}
-                    WaitOp::GeAndDec(by) => {
-                        change(system, layout, program, atom, EventBlock::SEM_DEC, by)?
-                    }
-                    WaitOp::EqAndInc(_) => {
-                        change(system, layout, program, atom, EventBlock::SEM_INC, 1)?
-                    }
-                    WaitOp::EqAndClear(_) => {
-                        change(system, layout, program, atom, EventBlock::SEM_SET, 0)?
-                    }
+                    WaitOp::GeAndDec(by) => change(system, program, atom, EventBlock::SEM_DEC, by)?,
+                    WaitOp::EqAndInc(_) => change(system, program, atom, EventBlock::SEM_INC, 1)?,
+                    WaitOp::EqAndClear(_) => change(system, program, atom, EventBlock::SEM_SET, 0)?,
                 }
             }
             Op::Set { atom, value } => {
                 let (at, _) = layout.bytes_of(program, one(atom));
                 system.write_mem(at, &value.to_le_bytes())?;
             }
-            Op::Add { atom, by } => change(system, layout, program, atom, EventBlock::SEM_INC, by)?,
+            Op::Add { atom, by } => change(system, program, atom, EventBlock::SEM_INC, by)?,
             Op::Ring { queue } => self.rings[queue].trigger(system, 0..usize::MAX)?,
             Op::Completion { queue, packets } => {
                 let ring = &self.rings[queue];
@@ -304,13 +299,12 @@ fn one(first: usize) -> Span {
 /// Writes to a window of a semaphore.
 fn change(
     system: &mut System,
-    layout: &Layout,
     program: &Program,
     atom: usize,
     window: u64,
     value: i32,
 ) -> Result<(), TimedError> {
-    let semaphore = layout.semaphore(program, atom).unwrap_or(0);
+    let semaphore = Lowering { program }.semaphore(atom).unwrap_or(0);
     let cell: Option<Addr> = system.arch().spec().map.semaphore(BLOCK, window, semaphore);
     let cell = cell.ok_or_else(|| TimedError::NoRoom(format!("semaphore {semaphore}")))?;
     Ok(system.write_mem(cell, &value.to_le_bytes())?)

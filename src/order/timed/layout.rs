@@ -1,24 +1,13 @@
 //! Where cells lie on the machine, and how atoms become bytes and back.
 
 use super::TimedError;
-use crate::arch::regs::{Direction, RING_GRANULE_DESCS, RING_MIN_DESCS};
+use crate::arch::regs::Direction;
 use crate::arch::{Arch, EventBlock};
-use crate::desc::DESC_BYTES;
 use crate::host::Bus;
-use crate::order::program::{Cell, CellKind, Program, Span};
+use crate::order::lowering::{BLOCK, CellAt, Lowering};
+use crate::order::program::{CellKind, Program, Span};
 use crate::system::System;
 use crate::units::Addr;
-
-/// Cells lie this far apart, each on another HBM channel than its neighbours.
-const FIRST_CELL: u64 = 0x100_0000;
-const CELL_STRIDE: u64 = 0x20_0100;
-/// Rings lie above all cells.
-const FIRST_RING: u64 = 8 << 30;
-const RING_STRIDE: u64 = 1 << 20;
-/// The block of the semaphores.
-pub(super) const BLOCK: u32 = 0;
-/// Offset of the source address in a Tx descriptor.
-const BUF_PTR: u64 = 8;
 
 /// Addresses of cells and rings.
 pub(super) struct Layout {
@@ -27,17 +16,20 @@ pub(super) struct Layout {
     reads: Vec<Addr>,
     /// A place for packets that do nothing.
     pub scratch: Addr,
+    hbm: Addr,
 }
 
 impl Layout {
     pub fn new(program: &Program, arch: Arch) -> Result<Layout, TimedError> {
+        let hbm = first_hbm(arch)?;
         let mut layout = Layout {
             cells: Vec::new(),
             reads: Vec::new(),
-            scratch: Addr(FIRST_CELL - CELL_STRIDE),
+            scratch: Addr(hbm.0 + Lowering::SCRATCH),
+            hbm,
         };
-        for (n, cell) in program.cells.iter().enumerate() {
-            let (cell, read) = place(program, arch, n, cell)?;
+        for n in 0..program.cells.len() {
+            let (cell, read) = layout.place(program, arch, n)?;
             layout.cells.push(cell);
             layout.reads.push(read);
         }
@@ -75,26 +67,42 @@ impl Layout {
     }
 
     fn resolve(&self, program: &Program, span: Span, bases: &[Addr]) -> (Addr, u64) {
-        let holds = |cell: &Cell| cell.span.atoms().contains(&span.first);
-        let Some(n) = program.cells.iter().position(holds) else {
-            return (self.scratch, 4);
-        };
-        let cell = &program.cells[n];
-        let offset = (span.first - cell.span.first) as u64 * program.grain;
-        let len = match cell.is_pointer() {
-            true => cell.bytes,
-            false => (span.count as u64 * program.grain).min(cell.bytes - offset),
-        };
-        (Addr(bases[n].0 + offset), len)
+        match (Lowering { program }).bytes(span) {
+            Some(of) => (Addr(bases[of.cell].0 + of.offset), of.bytes),
+            None => (self.scratch, 4),
+        }
     }
 
-    /// The semaphore that an atom is.
-    pub fn semaphore(&self, program: &Program, atom: usize) -> Option<u32> {
-        let cell = program
-            .cells
-            .iter()
-            .position(|cell| cell.span.first == atom)?;
-        (program.cells[cell].kind == CellKind::Semaphore).then_some(cell as u32)
+    /// Start of a queue's ring.
+    pub fn ring_base(&self, program: &Program, queue: usize, direction: Direction) -> Addr {
+        let rings = Lowering { program }.rings(queue);
+        Addr(match direction {
+            Direction::M2s => self.hbm.0 + rings.tx,
+            Direction::S2m => self.hbm.0 + rings.rx,
+        })
+    }
+
+    /// Where a cell is changed, and where it is read.
+    fn place(&self, program: &Program, arch: Arch, n: usize) -> Result<(Addr, Addr), TimedError> {
+        let map = &arch.spec().map;
+        let at = match (Lowering { program }).cell(n) {
+            CellAt::Hbm(offset) => Addr(self.hbm.0 + offset),
+            CellAt::Host(offset) => Addr(map.host.0 + offset),
+            CellAt::SetConstant => map.event_set,
+            CellAt::TxRing { queue, offset } => {
+                let base = self.ring_base(program, queue, Direction::M2s);
+                Addr(base.0 + offset)
+            }
+            CellAt::Semaphore(index) => {
+                let window = |window| {
+                    let name = &program.cells[n].name;
+                    let cell = map.semaphore(BLOCK, window, index);
+                    cell.ok_or_else(|| TimedError::NoRoom(format!("semaphore {name}")))
+                };
+                return Ok((window(EventBlock::SEM_SET)?, window(EventBlock::SEM_READ)?));
+            }
+        };
+        Ok((at, at))
     }
 
     /// The values of a run of atoms that was read as `bytes`. An atom that was caught half written
@@ -136,46 +144,20 @@ impl Layout {
     }
 }
 
-fn place(program: &Program, arch: Arch, n: usize, cell: &Cell) -> Result<(Addr, Addr), TimedError> {
-    let map = &arch.spec().map;
-    let own = n as u64 * CELL_STRIDE;
-    let same = |at: Addr| Ok((at, at));
-    match cell.kind {
-        CellKind::Memory | CellKind::Pointer => same(Addr(FIRST_CELL + own)),
-        CellKind::Host => same(Addr(map.host.0 + own)),
-        CellKind::SetConstant => same(map.event_set),
-        CellKind::Semaphore => {
-            let window = |window| {
-                let cell_of = map.semaphore(BLOCK, window, n as u32);
-                cell_of.ok_or_else(|| TimedError::NoRoom(format!("semaphore {}", cell.name)))
-            };
-            Ok((window(EventBlock::SEM_SET)?, window(EventBlock::SEM_READ)?))
-        }
-        CellKind::Descriptor { queue, descriptor } => {
-            let ring = &program.queues[queue];
-            let slot = (u64::from(ring.start_slot) + descriptor as u64)
-                % u64::from(ring_size(program, queue)?);
-            let base = ring_base(queue, Direction::M2s);
-            same(Addr(base.0 + slot * DESC_BYTES as u64 + BUF_PTR))
-        }
-    }
+fn first_hbm(arch: Arch) -> Result<Addr, TimedError> {
+    let stack = arch.spec().map.hbm.first();
+    let stack = stack.ok_or_else(|| TimedError::NoRoom("cells: it has no HBM".to_string()))?;
+    Ok(stack.base)
 }
 
-/// Start of a queue's ring.
-pub(super) fn ring_base(queue: usize, direction: Direction) -> Addr {
-    Addr(FIRST_RING + (queue as u64 * 2 + direction as u64) * RING_STRIDE)
-}
-
-/// Slots of a queue's rings: all its descriptors, and those before them, find room.
+/// Slots of a queue's rings.
 pub(super) fn ring_size(program: &Program, queue: usize) -> Result<u32, TimedError> {
-    let ring = &program.queues[queue];
-    let descs = ring.packets.iter().flat_map(|packet| &packet.descs);
-    let tx: usize = descs.map(|desc| desc.from.len().max(1)).sum();
-    let size = (tx as u32 + 1)
-        .max(RING_MIN_DESCS)
-        .next_multiple_of(RING_GRANULE_DESCS);
-    match ring.start_slot < size && u64::from(size) * (DESC_BYTES as u64) < RING_STRIDE {
-        true => Ok(size),
-        false => Err(TimedError::NoRoom(format!("the ring of {}", ring.name))),
+    let lowering = Lowering { program };
+    match lowering.rings_fit(queue) {
+        true => Ok(lowering.rings(queue).descriptors),
+        false => {
+            let name = &program.queues[queue].name;
+            Err(TimedError::NoRoom(format!("the ring of {name}")))
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Packets as descriptors in rings.
 
 use super::TimedError;
-use super::layout::{BLOCK, Layout, ring_base, ring_size};
+use super::layout::{Layout, ring_size};
 use crate::arch::regs::{self, Direction, RingPointer};
 use crate::arch::{Arch, EngineId, EventBlock};
 use crate::desc::{
@@ -9,6 +9,7 @@ use crate::desc::{
     RingId, RxDesc, TxDesc, build_cce_packet, build_copy,
 };
 use crate::host::{Bus, Pring, QueueOptions, QueuePair};
+use crate::order::lowering::{BLOCK, Lowering};
 use crate::order::program::{Desc, Dest, Program};
 use crate::system::System;
 use crate::units::Addr;
@@ -19,6 +20,8 @@ pub(super) struct Ring {
     /// Index in the program.
     index: usize,
     pub pair: QueuePair,
+    /// Starts of the Tx and the Rx ring.
+    bases: [Addr; 2],
     size: u32,
     start_slot: u32,
     /// Register window of its engine.
@@ -37,8 +40,9 @@ pub(super) fn set_up(
     let mut rings = Vec::new();
     for (index, queue) in program.queues.iter().enumerate() {
         let size = ring_size(program, index)?;
-        let mut tx = Pring::new(Direction::M2s, ring_base(index, Direction::M2s), size)?;
-        let mut rx = Pring::new(Direction::S2m, ring_base(index, Direction::S2m), size)?;
+        let bases = Direction::ALL.map(|half| layout.ring_base(program, index, half));
+        let mut tx = Pring::new(Direction::M2s, bases[0], size)?;
+        let mut rx = Pring::new(Direction::S2m, bases[1], size)?;
         let mut prelude = (Vec::new(), Vec::new());
         for _ in 0..queue.start_slot {
             let (from, to) = (layout.scratch, layout.scratch);
@@ -49,10 +53,7 @@ pub(super) fn set_up(
         tx.load(system, &prelude.0)?;
         rx.load(system, &prelude.1)?;
         let engine = EngineId(queue.engine);
-        let number = program.queues[..index]
-            .iter()
-            .filter(|q| q.engine == queue.engine);
-        let number = number.count() as u32;
+        let number = Lowering { program }.number(index) as u32;
         let options = QueueOptions {
             dmb: !queue.dmb_masked,
             ..QueueOptions::default()
@@ -65,6 +66,7 @@ pub(super) fn set_up(
         rings.push(Ring {
             index,
             pair,
+            bases,
             size,
             start_slot: queue.start_slot,
             window: window.ok_or_else(|| TimedError::NoRoom(queue.name.clone()))?,
@@ -124,7 +126,7 @@ impl Ring {
         };
         desc.words[0] = desc.len_ctrl().with_ring_id(lap).into_bits();
         let offset = u64::from(position % self.size) * DESC_BYTES as u64;
-        let base = ring_base(self.index, direction);
+        let base = self.bases[direction as usize];
         Ok(system.write_mem(Addr(base.0 + offset), &desc.to_bytes())?)
     }
 
@@ -173,7 +175,7 @@ fn descriptors(
     let (to, len) = match desc.to {
         Dest::Store(span) => layout.bytes_of(program, span),
         Dest::Increment(atom) => {
-            let semaphore = layout.semaphore(program, atom).unwrap_or(0);
+            let semaphore = Lowering { program }.semaphore(atom).unwrap_or(0);
             let cell = map.semaphore(BLOCK, EventBlock::SEM_INC, semaphore);
             let cell = cell.ok_or_else(|| TimedError::NoRoom(format!("semaphore {semaphore}")))?;
             (cell, EventBlock::CELL_BYTES)
@@ -214,7 +216,7 @@ fn descriptors(
         rx.len_ctrl = rx.len_ctrl.with_strong_order_wr(desc.sow);
         if let Some(semaphore) = desc
             .embedded
-            .and_then(|atom| layout.semaphore(program, atom))
+            .and_then(|atom| Lowering { program }.semaphore(atom))
         {
             let update = EmbeddedSemaphore {
                 set_sow: false,

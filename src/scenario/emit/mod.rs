@@ -4,7 +4,8 @@
 mod program;
 mod text;
 
-use super::{RunError, Scenario, ScenarioError};
+use super::file::{Scenario, ScenarioError};
+use super::run::RunError;
 use crate::config::{Config, ConfigError};
 use crate::order::litmus::{Answer, Case};
 use crate::order::outcome::Condition;
@@ -70,8 +71,8 @@ pub struct Emitted {
 /// [`EmitError`].
 pub fn emit(name: &str, case: &Case, config: &Config) -> Result<Emitted, EmitError> {
     let config_name = format!("{}-jitter.toml", config.origin);
-    let jittered = with_jitter(&config.source);
-    let config = Config::parse(&config_name, &jittered)?;
+    let mut config = config.with_jitter(JITTER)?;
+    config.origin.clone_from(&config_name);
     let program = Program::of(case)?;
     let text = Text {
         name,
@@ -109,7 +110,7 @@ pub fn emit(name: &str, case: &Case, config: &Config) -> Result<Emitted, EmitErr
                 return Ok(Emitted {
                     text: text.scenario(&schedule, &expects)?,
                     config_name,
-                    config: jittered,
+                    config: config.source,
                     seed,
                     shows: format!("shows {}", case.asked),
                 });
@@ -121,22 +122,12 @@ pub fn emit(name: &str, case: &Case, config: &Config) -> Result<Emitted, EmitErr
         (Some((schedule, expects)), Answer::Forbidden) => Ok(Emitted {
             text: text.scenario(&schedule, &expects)?,
             config_name,
-            config: jittered,
+            config: config.source,
             seed: schedule.seed,
             shows: format!("never shows {}", case.asked),
         }),
         _ => Err(EmitError::NotSeen),
     }
-}
-
-/// A config's text with random latencies.
-fn with_jitter(source: &str) -> String {
-    let key = "\njitter = \"";
-    let Some((before, after)) = source.split_once(key) else {
-        return source.to_string();
-    };
-    let rest = after.find('"').map_or("", |end| &after[end..]);
-    format!("{before}{key}{}ns{rest}", JITTER.as_ns_f64())
 }
 
 /// Which expectations a scenario's run meets.

@@ -2,9 +2,8 @@
 
 use super::EmitError;
 use crate::arch::Arch;
-use crate::arch::regs::{RING_GRANULE_DESCS, RING_MIN_DESCS};
-use crate::desc::DESC_BYTES;
 use crate::order::litmus::Case;
+use crate::order::lowering::{BLOCK, CellAt, Lowering};
 use crate::order::program::{
     self, CellKind, Desc, Dest, Observer, ObserverKind, Op, Packet, Queue, Span,
 };
@@ -13,16 +12,6 @@ use crate::sim::stream;
 use crate::system::WaitOp;
 use rand::RngExt;
 
-/// Cells lie this far apart in device memory, each on another channel than its neighbours.
-const CELL_STRIDE: u64 = 0x20_0100;
-const FIRST_CELL: u64 = 16 << 20;
-/// Rings lie above them, this far apart.
-const FIRST_RING: u64 = 8 << 30;
-pub(super) const RING_STRIDE: u64 = 1 << 20;
-/// Cells in host memory lie this far apart.
-const HOST_STRIDE: u64 = 1 << 20;
-/// Offset of the source address in a Tx descriptor.
-const BUF_PTR: u64 = 8;
 /// Longest wait before somebody starts, in cycles of about a nanosecond: latencies are at most that, twice.
 const LONGEST_START: u64 = 3 * JITTER.as_fs() / 1_000_000;
 
@@ -140,33 +129,32 @@ impl<'a> Program<'a> {
         }
     }
 
+    /// The layout that it shares with the timing engine.
+    fn lowering(&self) -> Lowering<'_> {
+        let program = self.program;
+        Lowering { program }
+    }
+
     /// The place where a cell is declared; `None` for what is no memory of its own.
     pub fn declared_at(&self, n: usize) -> Option<String> {
-        let n64 = n as u64;
-        match self.program.cells[n].kind {
-            CellKind::Memory | CellKind::Pointer => {
-                Some(format!("hbm0 + {}", FIRST_CELL + n64 * CELL_STRIDE))
-            }
-            CellKind::Host => Some(format!("host + {}", n64 * HOST_STRIDE)),
-            CellKind::Semaphore | CellKind::SetConstant | CellKind::Descriptor { .. } => None,
+        match self.lowering().cell(n) {
+            CellAt::Hbm(offset) => Some(format!("hbm0 + {offset}")),
+            CellAt::Host(offset) => Some(format!("host + {offset}")),
+            CellAt::Semaphore(_) | CellAt::SetConstant | CellAt::TxRing { .. } => None,
         }
     }
 
-    /// The address of a cell in device memory.
-    pub fn address(&self, n: usize) -> u64 {
-        let hbm = self
-            .arch
-            .spec()
-            .map
-            .hbm
-            .first()
-            .map_or(0, |stack| stack.base.0);
-        hbm + FIRST_CELL + n as u64 * CELL_STRIDE
+    /// The address of a cell that a pointer names.
+    pub fn address(&self, n: usize) -> Result<u64, EmitError> {
+        let stack = self.arch.spec().map.hbm.first();
+        match (self.lowering().cell(n), stack) {
+            (CellAt::Hbm(offset), Some(stack)) => Ok(stack.base.0 + offset),
+            _ => refuse("a pointer to what is not in device memory"),
+        }
     }
 
-    fn cell_of(&self, span: Span) -> Result<usize, EmitError> {
-        let holds = |cell: &program::Cell| cell.span.atoms().contains(&span.first);
-        match self.program.cells.iter().position(holds) {
+    fn cell_of(&self, atom: usize) -> Result<usize, EmitError> {
+        match self.lowering().cell_of(atom) {
             Some(n) => Ok(n),
             None => refuse("an access to no cell"),
         }
@@ -174,75 +162,47 @@ impl<'a> Program<'a> {
 
     /// The place of a run of atoms, and its bytes.
     pub fn place(&self, span: Span) -> Result<(String, u64), EmitError> {
-        let n = self.cell_of(span)?;
-        let cell = &self.program.cells[n];
-        let offset = (span.first - cell.span.first) as u64 * self.program.grain;
-        let bytes = match cell.is_pointer() {
-            true => cell.bytes,
-            false => (span.count as u64 * self.program.grain).min(cell.bytes - offset),
+        let Some(of) = self.lowering().bytes(span) else {
+            return refuse("an access to no cell");
         };
-        let place = match cell.kind {
-            CellKind::Descriptor { queue, descriptor } => {
-                let slot = self.program.queues[queue].start_slot as usize + descriptor;
-                format!("tx{queue} + {}", slot as u64 * DESC_BYTES as u64 + BUF_PTR)
-            }
-            CellKind::Semaphore => return refuse("an access to a semaphore as memory"),
-            _ if offset == 0 => self.cell_name(n),
-            _ => format!("{} + {offset}", self.cell_name(n)),
+        let place = match self.lowering().cell(of.cell) {
+            CellAt::TxRing { queue, offset } => format!("tx{queue} + {offset}"),
+            CellAt::Semaphore(_) => return refuse("an access to a semaphore as memory"),
+            _ if of.offset == 0 => self.cell_name(of.cell),
+            _ => format!("{} + {}", self.cell_name(of.cell), of.offset),
         };
-        Ok((place, bytes))
+        Ok((place, of.bytes))
     }
 
     /// The semaphore that an atom is, as scenarios name it.
     pub fn semaphore(&self, atom: usize) -> Result<String, EmitError> {
-        let n = self.cell_of(Span {
-            first: atom,
-            count: 1,
-        })?;
-        match self.program.cells[n].kind {
-            CellKind::Semaphore => Ok(format!("0.{n}")),
-            _ => refuse("an increment of memory"),
+        match self.lowering().semaphore(atom) {
+            Some(index) => Ok(semaphore(index)),
+            None => refuse("an increment of memory"),
         }
     }
 
     /// Whether an atom is a semaphore.
     pub fn is_semaphore(&self, atom: usize) -> bool {
-        let cell = self.program.cell_of(atom);
-        cell.is_some_and(|cell| cell.kind == CellKind::Semaphore)
+        self.lowering().semaphore(atom).is_some()
     }
 
     /// The place where a cell comes from that a pointer names at first.
     pub fn pointee(&self, slot: usize) -> Result<String, EmitError> {
-        let n = self.cell_of(Span {
-            first: slot,
-            count: 1,
-        })?;
+        let n = self.cell_of(slot)?;
         Ok(self.cell_name(self.program.cells[n].initial as usize))
     }
 
     /// Engine and number of a queue.
     pub fn queue(&self, n: usize) -> (u32, usize) {
-        let queues = &self.program.queues;
-        let engine = queues[n].engine;
-        let before = queues[..n].iter().filter(|queue| queue.engine == engine);
-        (engine, before.count())
+        (self.program.queues[n].engine, self.lowering().number(n))
     }
 
     /// Where a queue's rings lie, and their descriptors.
     pub fn ring(&self, n: usize) -> ([String; 2], u32) {
-        let queue = &self.program.queues[n];
-        let at = |half: u64| {
-            format!(
-                "hbm0 + {}",
-                FIRST_RING + (n as u64 * 2 + half) * RING_STRIDE
-            )
-        };
-        let descs = queue.packets.iter().flat_map(|packet| &packet.descs);
-        let tx: usize = descs.map(|desc| desc.from.len().max(1)).sum();
-        let size = (tx as u32 + 1)
-            .max(RING_MIN_DESCS)
-            .next_multiple_of(RING_GRANULE_DESCS);
-        ([at(0), at(1)], size)
+        let rings = self.lowering().rings(n);
+        let at = |offset| format!("hbm0 + {offset}");
+        ([at(rings.tx), at(rings.rx)], rings.descriptors)
     }
 
     /// How many packets of a queue lie before its ring wraps.
@@ -259,6 +219,11 @@ impl<'a> Program<'a> {
             _ => queue.packets.iter().take_while(fits).count(),
         }
     }
+}
+
+/// A semaphore of the layout, as scenarios name it.
+pub(super) fn semaphore(index: u32) -> String {
+    format!("{BLOCK}.{index}")
 }
 
 /// The barrier of a descriptor, as scenarios name it.

@@ -1,7 +1,9 @@
 //! Writing the scenario file.
 
 use super::EmitError;
-use super::program::{Program, Schedule, barrier, descriptors, packet_barrier, refuse, stores};
+use super::program::{
+    Program, Schedule, barrier, descriptors, packet_barrier, refuse, semaphore, stores,
+};
 use crate::order::litmus::{Answer, Case};
 use crate::order::outcome::{Condition, Place, Test};
 use crate::order::program::{CellKind, Desc, Dest, Op, Packet, Register, Span};
@@ -61,7 +63,7 @@ impl Text<'_> {
             let (name, bytes) = (self.program.cell_name(n), cell.bytes);
             let content = match cell.kind {
                 CellKind::Pointer => {
-                    let address = self.program.address(cell.initial as usize);
+                    let address = self.program.address(cell.initial as usize)?;
                     format!("hex = \"{}\"", hex::encode(address.to_le_bytes()))
                 }
                 _ => format!("size = {bytes}\nbyte = {}", byte(cell.initial)?),
@@ -309,7 +311,8 @@ impl Text<'_> {
         for (n, cell) in program.cells.iter().enumerate() {
             if cell.kind == CellKind::Semaphore && cell.initial != 0 {
                 let set = format!(
-                    "at = \"sem 0.{n} set\"\narray = {{ dtype = \"u32\", values = [{}] }}",
+                    "at = \"sem {} set\"\narray = {{ dtype = \"u32\", values = [{}] }}",
+                    semaphore(n as u32),
                     cell.initial
                 );
                 table(text, "step", &["do = \"write\"", &set]);

@@ -78,7 +78,7 @@ pub(super) struct Machine<'a> {
     pub detector: Detector,
     /// Who acts, and what it does.
     agent: Option<Thread>,
-    tag: u32,
+    pub tag: u32,
     /// What the host reads through the bus are a driver's polls.
     pub follows_driver: bool,
     queues: BTreeMap<(EngineId, u8), Queue>,

@@ -8,14 +8,20 @@ mod superfluous;
 
 pub use superfluous::Superfluous;
 
-use super::host_side::{HostAction, HostSide};
-use super::plan::{Action, Check, Plan, Subject, WaitOn, Wanted};
+use super::expects::{Check, Subject, Wanted};
+use super::host_side::{HostError, HostSide};
+use super::place::Region;
+use super::plan::Plan;
 use super::report::RaceVerdict;
+use super::stage::{Effect, Stage, WaitOn};
+use super::steps::PlannedStep;
 use crate::arch::EventBlock;
 use crate::arch::regs::queue;
-use crate::host::PringError;
+use crate::host::{Bus, BusError, PringError, TimedBus};
 use crate::order::race::{Detector, Race, Thread};
+use crate::sim::Duration;
 use crate::system::{Condition, SemTest, SequencerOp, WaitOp};
+use crate::units::Addr;
 use machine::{BarrierUse, Ignored, Machine};
 use origins::{Authored, Origins};
 use std::path::PathBuf;
@@ -105,26 +111,29 @@ impl Plan {
         let named = |name: &str| format!("sequencer {name}");
         let sequencers = sequencers.map(|s| (machine.detector.agent(&named(&s.name)), 0));
         let mut walk = Walk {
-            plan: self,
-            sequencers: sequencers.collect(),
-            machine,
+            scene: Scene {
+                plan: self,
+                sequencers: sequencers.collect(),
+                machine,
+                host_thread,
+            },
             host,
-            host_thread,
             origins,
             authored,
         };
         walk.run_sequencers()?;
         for (index, step) in self.steps.iter().enumerate() {
             let tag = walk.origins.of_step(index);
-            walk.act(&step.action, tag)?;
+            walk.act(step, tag)?;
             walk.run_sequencers()?;
         }
         walk.expectations();
+        let machine = walk.scene.machine;
         Ok(Walked {
-            detector: walk.machine.detector,
-            barriers: walk.machine.barriers,
-            packets: walk.machine.packets,
-            left_out: walk.machine.left_out,
+            detector: machine.detector,
+            barriers: machine.barriers,
+            packets: machine.packets,
+            left_out: machine.left_out,
         })
     }
 }
@@ -139,68 +148,83 @@ struct Walked {
 }
 
 struct Walk<'a> {
-    plan: &'a Plan,
-    machine: Machine<'a>,
+    scene: Scene<'a>,
     host: HostSide,
-    host_thread: Thread,
-    /// Thread and next instruction.
-    sequencers: Vec<(Thread, usize)>,
     origins: Origins<'a>,
     authored: Authored,
 }
 
-impl Walk<'_> {
-    fn refuse<T>(&self, tag: u32, what: impl Into<String>) -> Result<T, ExtractError> {
-        let origin = self.origins.of_tag(tag);
-        let (line, call) = origin.map_or((1, String::new()), |origin| (origin.line, origin.call));
-        Err(ExtractError::Step {
-            path: self.plan.path.clone(),
-            line,
-            call,
-            what: what.into(),
-        })
+/// The machine without engines, on which steps are done.
+struct Scene<'a> {
+    plan: &'a Plan,
+    machine: Machine<'a>,
+    host_thread: Thread,
+    /// Thread and next instruction.
+    sequencers: Vec<(Thread, usize)>,
+}
+
+impl Bus for Scene<'_> {
+    fn read_mem(&mut self, at: Addr, out: &mut [u8]) -> Result<(), BusError> {
+        self.machine.read_mem(at, out)
     }
 
-    fn act(&mut self, action: &Action, tag: u32) -> Result<(), ExtractError> {
-        let host = self.host_thread;
-        self.machine.acts(host, tag);
-        match action {
-            Action::Host(action) => {
-                self.machine.follows_driver = matches!(action, HostAction::Driver(_));
-                let done = self.host.perform(action, self.plan.seed, &mut self.machine);
-                self.machine.follows_driver = false;
-                if let Err(error) = done {
-                    return self.refuse(tag, error.to_string());
-                }
-                self.authored
-                    .note(&mut self.machine, &self.host, action, tag);
-                if let HostAction::Write { region, .. } = action {
-                    let bytes = (region.at, region.bytes);
-                    self.machine.detector.access(host, tag, bytes, true);
-                }
-            }
-            Action::Observe { region, .. } => {
-                let bytes = (region.at, region.bytes);
-                self.machine.detector.access(host, tag, bytes, false);
-            }
-            Action::Wait { on, .. } => self.wait(on, tag)?,
-            Action::Interrupt { .. } | Action::ReadRegister { .. } => {}
-        }
+    fn write_mem(&mut self, at: Addr, bytes: &[u8]) -> Result<(), BusError> {
+        self.machine.write_mem(at, bytes)
+    }
+
+    fn read_reg(&mut self, at: Addr) -> Result<u32, BusError> {
+        self.machine.read_reg(at)
+    }
+
+    fn write_reg(&mut self, at: Addr, value: u32) -> Result<(), BusError> {
+        self.machine.write_reg(at, value)
+    }
+}
+
+impl TimedBus for Scene<'_> {
+    fn sleep(&mut self, time: Duration) {
+        self.machine.sleep(time);
+    }
+}
+
+impl Stage for Scene<'_> {
+    fn wait(&mut self, on: &WaitOn, _timeout: Duration) -> Result<(), HostError> {
+        self.wait_for(on).map_err(HostError::Stopped)
+    }
+
+    fn take_interrupt(&mut self) {}
+
+    fn observe(&mut self, _name: &str, region: Region) -> Result<(), HostError> {
+        self.access(region, false);
         Ok(())
     }
 
-    fn wait(&mut self, on: &WaitOn, tag: u32) -> Result<(), ExtractError> {
+    fn observe_register(&mut self, _name: &str, _at: Addr) -> Result<(), HostError> {
+        Ok(())
+    }
+}
+
+impl Scene<'_> {
+    /// The host reads or writes a region itself.
+    fn access(&mut self, region: Region, write: bool) {
+        let bytes = (region.at, region.bytes);
+        let (host, tag) = (self.host_thread, self.machine.tag);
+        self.machine.detector.access(host, tag, bytes, write);
+    }
+
+    /// The host sees what a wait shows; otherwise why it would wait for ever.
+    fn wait_for(&mut self, on: &WaitOn) -> Result<(), String> {
         let host = self.host_thread;
         let condition = match on {
             WaitOn::For(_) => return Ok(()),
             WaitOn::Sequencer(index) => {
                 if let Some((thread, next)) = self.sequencers.get(*index).copied() {
-                    let name = &self.plan.sequencers[*index].name;
-                    if next < self.plan.sequencers[*index].program.len() {
-                        let what = format!(
+                    let sequencer = &self.plan.sequencers[*index];
+                    if next < sequencer.program.len() {
+                        let name = &sequencer.name;
+                        return Err(format!(
                             "sequencer \"{name}\" does not end when everything is executed in order"
-                        );
-                        return self.refuse(tag, what);
+                        ));
                     }
                     self.machine.detector.wait_agent(host, thread);
                 }
@@ -221,10 +245,9 @@ impl Walk<'_> {
             }
             Condition::Semaphore { block, index, test } => {
                 if !self.machine.wait_semaphore(host, (*block, *index), *test) {
-                    let what = format!(
+                    return Err(format!(
                         "semaphore {block}.{index} never is {test} when everything is executed in order"
-                    );
-                    return self.refuse(tag, what);
+                    ));
                 }
             }
             Condition::Word { at, .. } => self.machine.wait_word(host, *at),
@@ -232,10 +255,43 @@ impl Walk<'_> {
         }
         Ok(())
     }
+}
+
+impl Walk<'_> {
+    fn refuse<T>(&self, tag: u32, what: impl Into<String>) -> Result<T, ExtractError> {
+        let origin = self.origins.of_tag(tag);
+        let (line, call) = origin.map_or((1, String::new()), |origin| (origin.line, origin.call));
+        Err(ExtractError::Step {
+            path: self.scene.plan.path.clone(),
+            line,
+            call,
+            what: what.into(),
+        })
+    }
+
+    fn act(&mut self, step: &PlannedStep, tag: u32) -> Result<(), ExtractError> {
+        let scene = &mut self.scene;
+        scene.machine.acts(scene.host_thread, tag);
+        let effect = step.step.effect();
+        scene.machine.follows_driver = matches!(effect, Effect::Drives(_));
+        let done = step.step.perform(&mut self.host, scene);
+        scene.machine.follows_driver = false;
+        if let Err(error) = done {
+            return self.refuse(tag, error.to_string());
+        }
+        for news in self.host.take_news() {
+            self.authored
+                .note(&mut scene.machine, &self.host, news, tag);
+        }
+        if let Effect::Stores(region) = effect {
+            scene.access(region, true);
+        }
+        Ok(())
+    }
 
     /// What the expectations read, at the end, as the host's.
     fn expectations(&mut self) {
-        for (index, expect) in self.plan.expects.iter().enumerate() {
+        for (index, expect) in self.scene.plan.expects.iter().enumerate() {
             let Check::Bytes { of, wanted, .. } = &expect.check else {
                 continue;
             };
@@ -248,10 +304,9 @@ impl Walk<'_> {
                 Wanted::Fill(_) | Wanted::Sha256(_) => None,
             };
             let tag = self.origins.of_expect(index);
+            self.scene.machine.acts(self.scene.host_thread, tag);
             for region in subject.into_iter().chain(other) {
-                let bytes = (region.at, region.bytes);
-                let host = self.host_thread;
-                self.machine.detector.access(host, tag, bytes, false);
+                self.scene.access(*region, false);
             }
         }
     }
@@ -261,7 +316,7 @@ impl Walk<'_> {
         let mut moved = true;
         while moved {
             moved = false;
-            for n in 0..self.sequencers.len() {
+            for n in 0..self.scene.sequencers.len() {
                 while self.step_sequencer(n)? {
                     moved = true;
                 }
@@ -271,13 +326,13 @@ impl Walk<'_> {
     }
 
     fn step_sequencer(&mut self, n: usize) -> Result<bool, ExtractError> {
-        let (thread, next) = self.sequencers[n];
-        let Some(op) = self.plan.sequencers[n].program.get(next) else {
+        let (thread, next) = self.scene.sequencers[n];
+        let Some(op) = self.scene.plan.sequencers[n].program.get(next) else {
             return Ok(false);
         };
         let tag = self.origins.of_instruction(n, next);
-        self.machine.acts(thread, tag);
-        let machine = &mut self.machine;
+        self.scene.machine.acts(thread, tag);
+        let machine = &mut self.scene.machine;
         match op {
             SequencerOp::Wait {
                 block,
@@ -341,7 +396,7 @@ impl Walk<'_> {
             }
             SequencerOp::Delay(_) => {}
         }
-        self.sequencers[n].1 += 1;
+        self.scene.sequencers[n].1 += 1;
         Ok(true)
     }
 }

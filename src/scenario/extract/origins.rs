@@ -5,8 +5,8 @@ use super::machine::Machine;
 use crate::arch::regs::Direction;
 use crate::desc::DESC_BYTES;
 use crate::order::race::Origin;
-use crate::scenario::host_side::{HostAction, HostSide};
-use crate::scenario::plan::{Plan, PringPlan};
+use crate::scenario::host_side::{HostSide, News, PringPlan};
+use crate::scenario::plan::Plan;
 use crate::system::SequencerOp;
 use std::collections::BTreeMap;
 
@@ -122,32 +122,19 @@ impl Authored {
         }
     }
 
-    /// What a step has added to vrings, or dumped of them.
-    pub fn note(
-        &mut self,
-        machine: &mut Machine<'_>,
-        host: &HostSide,
-        action: &HostAction,
-        tag: u32,
-    ) {
-        match action {
-            HostAction::AddTransfer { vring, .. }
-            | HostAction::AddEvent { vring, .. }
-            | HostAction::AddSemaphoreInc { vring, .. } => self.grown(host, vring, tag),
-            HostAction::Authoring(_) => {
-                for vring in host.vrings() {
-                    self.grown(host, vring, tag);
-                }
-            }
-            HostAction::Dump { vring, tx, .. } => {
-                if let (Some(base), Some(tags)) = (host.pring_base(tx), self.builders.get(vring)) {
+    /// What a step has added to a vring, or dumped of it.
+    pub fn note(&mut self, machine: &mut Machine<'_>, host: &HostSide, news: News, tag: u32) {
+        match news {
+            News::Authored(vring) => self.grown(host, &vring, tag),
+            News::Dumped { vring, tx } => {
+                if let (Some(base), Some(tags)) = (host.pring_base(&tx), self.builders.get(&vring))
+                {
                     let ring = machine.builders.entry(base.0).or_default();
                     // A shorter dump leaves the descriptors behind its own as they are.
                     let kept = ring.get(tags.len()..).unwrap_or_default();
                     *ring = [tags, kept].concat();
                 }
             }
-            _ => {}
         }
     }
 

@@ -1,12 +1,10 @@
-//! Barriers that order nothing: without all of them together, what was ordered still is. What they cost
-//! is the difference between two timed runs.
+//! Barriers that order nothing: without all of them together, what was ordered still is.
 
 use super::machine::{BarrierAt, BarrierUse, Ignored};
 use super::origins::Origins;
 use super::{ExtractError, Walked};
 use crate::order::race::{BarrierKind, Origin, Pair};
 use crate::scenario::plan::Plan;
-use crate::scenario::run::{Progress, RunError};
 use crate::scenario::stripped::Strip;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +27,7 @@ pub struct Superfluous {
     /// not come to its end without them.
     pub cycles: Option<i64>,
     /// Where the bits are.
-    strip: Strip,
+    pub(in crate::scenario) strip: Strip,
 }
 
 impl Plan {
@@ -97,28 +95,6 @@ impl Plan {
             }
         }
         lines.into_values().filter(|line| line.count > 0).collect()
-    }
-
-    /// Runs the scenario with and without each group of superfluous barriers, and notes what they cost.
-    ///
-    /// # Errors
-    /// As [`Plan::run`].
-    pub fn measure(
-        &self,
-        superfluous: &mut [Superfluous],
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<(), RunError> {
-        if superfluous.iter().all(|barriers| barriers.masked) {
-            return Ok(());
-        }
-        let with = self.trial(&Strip::default(), progress)?;
-        for barriers in superfluous.iter_mut().filter(|barriers| !barriers.masked) {
-            let without = self.trial(&barriers.strip, progress)?;
-            if with.stopped.is_none() && without.stopped.is_none() {
-                barriers.cycles = Some(with.cycles as i64 - without.cycles as i64);
-            }
-        }
-        Ok(())
     }
 }
 

@@ -5,9 +5,9 @@ use std::rc::Rc;
 use toml::de::{DeInteger, DeValue};
 
 /// A TOML value with the variables that hold where it stands.
-pub(in crate::scenario) struct Value<'a> {
+pub(crate) struct Value<'a> {
     pub raw: &'a DeValue<'a>,
-    pub(super) variables: Rc<Bindings>,
+    pub(crate) variables: Rc<Bindings>,
 }
 
 impl Value<'_> {
@@ -21,7 +21,7 @@ impl Value<'_> {
 }
 
 /// A type that one TOML value can be read as.
-pub(in crate::scenario) trait FromValue: Sized {
+pub(crate) trait FromValue: Sized {
     /// What the value must be, as the message for a value of another type says it.
     const EXPECTED: &'static str;
 
@@ -46,7 +46,7 @@ impl FromValue for bool {
 }
 
 /// An integer of the document, if it fits the type.
-pub(in crate::scenario) fn integer<T: TryFrom<i128>>(number: &DeInteger<'_>) -> Result<T, String> {
+pub(crate) fn integer<T: TryFrom<i128>>(number: &DeInteger<'_>) -> Result<T, String> {
     i128::from_str_radix(number.as_str(), number.radix())
         .ok()
         .and_then(|wide| T::try_from(wide).ok())
@@ -85,11 +85,11 @@ whole_number! {
 /// Text types that parse from a string.
 macro_rules! from_text {
     ($($ty:ty, $expected:expr;)*) => {$(
-        impl crate::scenario::reader::FromValue for $ty {
+        impl crate::document::FromValue for $ty {
             const EXPECTED: &'static str = $expected;
 
             fn from_value(
-                value: &crate::scenario::reader::Value<'_>,
+                value: &crate::document::Value<'_>,
             ) -> Result<Option<Self>, String> {
                 match value.text()? {
                     Some(text) => text.parse().map(Some).map_err(|e| format!("{e}")),
@@ -99,7 +99,46 @@ macro_rules! from_text {
         }
     )*};
 }
-pub(in crate::scenario) use from_text;
+pub(crate) use from_text;
+
+/// Types with a name in a closed list.
+macro_rules! named {
+    ($($ty:ty, $all:expr, $name:expr, $expected:literal;)*) => {$(
+        impl crate::document::FromValue for $ty {
+            const EXPECTED: &'static str = $expected;
+
+            fn from_value(
+                value: &crate::document::Value<'_>,
+            ) -> Result<Option<Self>, String> {
+                let Some(text) = value.text()? else {
+                    return Ok(None);
+                };
+                match $all.into_iter().find(|known| $name(*known) == text) {
+                    Some(known) => Ok(Some(known)),
+                    None => Err(format!("\"{text}\" is not {}", $expected)),
+                }
+            }
+        }
+    )*};
+}
+pub(crate) use named;
+
+impl FromValue for f32 {
+    const EXPECTED: &'static str = "a number";
+
+    fn from_value(value: &Value<'_>) -> Result<Option<Self>, String> {
+        let text = match value.raw {
+            DeValue::Integer(number) => number.as_str().to_string(),
+            DeValue::Float(number) => number.as_str().to_string(),
+            _ => match value.text()? {
+                Some(text) => text,
+                None => return Ok(None),
+            },
+        };
+        let parsed = text.replace('_', "").parse().map(Some);
+        parsed.map_err(|_| format!("\"{text}\" is not a number"))
+    }
+}
 
 impl<T: FromValue> FromValue for Vec<T> {
     const EXPECTED: &'static str = "an array";
@@ -128,7 +167,7 @@ impl<T: FromValue> FromValue for Vec<T> {
 }
 
 /// The message for a value of another type.
-pub(super) fn wrong_type(expected: &str, raw: &DeValue<'_>, what: &str) -> String {
+pub(crate) fn wrong_type(expected: &str, raw: &DeValue<'_>, what: &str) -> String {
     let found = raw.type_str();
     format!("{what}expected {expected}, found a TOML {found}")
 }

@@ -1,13 +1,14 @@
-//! What names and places mean on the arch at hand, and how to complain about those that mean
-//! nothing.
+//! What names mean on the arch at hand, and what the parts of a scenario have made known so far.
 
-use super::super::ast::QueueDecl;
-use super::super::diag::{At, Document, Mark, Reported};
-use super::super::place::{Cell, EngineRef, Location, Region, Window};
-use super::super::reader::hint;
+use super::files::Files;
+use super::fill::Fill;
+use super::host_side::HostSide;
+use super::place::{Cell, EngineRef, Location, Region, Window};
+use super::words::Name;
 use crate::arch::regs::Direction;
-use crate::arch::{ArchSpec, EngineId};
+use crate::arch::{Arch, ArchSpec, EngineId};
 use crate::config::Config;
+use crate::document::{At, Document, Mark, NoValue, Read, Table, hint};
 use crate::memory::PhysicalMemory;
 use crate::sim::Clock;
 use crate::units::{Addr, Bytes};
@@ -17,8 +18,36 @@ use std::collections::BTreeMap;
 /// the expectations, and what sequencers write.
 const MAX_HELD_BYTES: u64 = 1 << 30;
 
-pub(in crate::scenario) struct Scope<'a> {
+/// The scope in which a table is read. There is none while a file is only checked for what can be told
+/// without an arch: then what depends on one has no value.
+#[derive(Clone, Copy)]
+pub(super) struct Context<'a>(pub Option<&'a Scope<'a>>);
+
+impl<'a> Context<'a> {
+    pub fn scope(self) -> Read<&'a Scope<'a>> {
+        self.0.ok_or(NoValue)
+    }
+
+    /// Whether a table counts on the arch at hand, which `only` may limit.
+    pub fn counts(self, table: &Table<'_>) -> Read<bool> {
+        let only = table.opt::<Vec<Arch>>("only")?;
+        Ok(match (self.0, only) {
+            (Some(scope), Some(only)) => only.contains(&scope.spec.arch),
+            _ => true,
+        })
+    }
+}
+
+/// A region and what it holds at the start.
+#[derive(Clone, Debug)]
+pub(super) struct Content {
+    pub region: Region,
+    pub fill: Fill,
+}
+
+pub(super) struct Scope<'a> {
     pub document: &'a Document,
+    pub files: &'a Files,
     pub spec: &'static ArchSpec,
     pub clock: Clock,
     pub seed: u64,
@@ -26,6 +55,8 @@ pub(in crate::scenario) struct Scope<'a> {
     pub regions: BTreeMap<String, Region>,
     /// Their names by first byte.
     pub taken: BTreeMap<Addr, String>,
+    /// Contents of memory before the first step.
+    pub contents: Vec<Content>,
     /// Names of prings, each with its direction.
     pub prings: BTreeMap<String, Direction>,
     /// Sizes of what is observed, by name.
@@ -35,6 +66,10 @@ pub(in crate::scenario) struct Scope<'a> {
     held: u64,
     /// Labels, each with the index of the `[[step]]` that has it.
     pub labels: BTreeMap<String, usize>,
+    /// The label of each step of this arch.
+    pub steps: Vec<Option<String>>,
+    /// The host as it stands after the steps so far.
+    pub host: HostSide,
     /// Whether every step so far could be tried. If not, what later steps find missing may be
     /// missing for that reason, and is not reported.
     pub trying: bool,
@@ -43,44 +78,48 @@ pub(in crate::scenario) struct Scope<'a> {
 }
 
 impl<'a> Scope<'a> {
-    pub fn new(document: &'a Document, config: &Config, seed: u64) -> Result<Self, Reported> {
+    pub fn new(document: &'a Document, files: &'a Files, config: &Config, seed: u64) -> Read<Self> {
         let spec = config.arch().spec();
         let scratch = PhysicalMemory::new(spec, config.values.host.memory.0).map_err(|error| {
             document.report_span(None, &format!("cannot set up the memory: {error}"));
-            Reported
+            NoValue
         })?;
         Ok(Scope {
             document,
+            files,
             spec,
             clock: config.udma_clock(),
             seed,
             regions: BTreeMap::new(),
             taken: BTreeMap::new(),
+            contents: Vec::new(),
             prings: BTreeMap::new(),
             observations: BTreeMap::new(),
             sequencers: Vec::new(),
             held: 0,
             labels: BTreeMap::new(),
+            steps: Vec::new(),
+            host: HostSide::dry_run(config.arch()),
             trying: true,
             scratch,
         })
     }
 
-    pub fn report(&self, mark: &Mark, message: impl Into<String>) -> Reported {
+    pub fn report(&self, mark: &Mark, message: impl Into<String>) -> NoValue {
         self.document.report(mark, message)
     }
 
     /// Turns the error of a look-up into a problem at the place that was looked up.
-    fn or_report<T>(&self, mark: &Mark, found: Result<T, String>) -> Result<T, Reported> {
+    pub fn or_report<T>(&self, mark: &Mark, found: Result<T, String>) -> Read<T> {
         found.map_err(|message| self.report(mark, message))
     }
 
-    pub fn address(&self, at: &At<Location>) -> Result<Addr, Reported> {
+    pub fn address(&self, at: &At<Location>) -> Read<Addr> {
         self.or_report(&at.mark, at.resolve(&self.spec.map, &self.regions))
     }
 
     /// The region that starts at a place. The size of a whole buffer need not be said.
-    pub fn region(&self, at: &At<Location>, size: Option<&At<Bytes>>) -> Result<Region, Reported> {
+    pub fn region(&self, at: &At<Location>, size: Option<&At<Bytes>>) -> Read<Region> {
         let address = self.address(at)?;
         let bytes = match (size, at.buffer().and_then(|name| self.regions.get(name))) {
             (Some(size), _) => size.value.0,
@@ -101,7 +140,7 @@ impl<'a> Scope<'a> {
     }
 
     /// A region that the device has memory or cells for from first byte to last.
-    pub fn populated(&self, mark: &Mark, at: Addr, bytes: u64) -> Result<Region, Reported> {
+    pub fn populated(&self, mark: &Mark, at: Addr, bytes: u64) -> Read<Region> {
         match self.scratch.resolve(at, bytes) {
             Ok(_) => Ok(Region { at, bytes }),
             Err(error) => Err(self.report(mark, error.to_string())),
@@ -109,7 +148,7 @@ impl<'a> Scope<'a> {
     }
 
     /// Checks that a populated region is one of plain bytes, which contents can be compared with.
-    pub fn plain(&self, mark: &Mark, region: &Region) -> Result<(), Reported> {
+    pub fn plain(&self, mark: &Mark, region: &Region) -> Read<()> {
         match self.scratch.slice(region.at, region.bytes) {
             Ok(_) => Ok(()),
             Err(_) => Err(self.report(
@@ -120,7 +159,7 @@ impl<'a> Scope<'a> {
     }
 
     /// Checks that a populated region can be read.
-    pub fn readable(&self, mark: &Mark, region: &Region) -> Result<(), Reported> {
+    fn readable(&self, mark: &Mark, region: &Region) -> Read<()> {
         if self.scratch.slice(region.at, region.bytes).is_ok() {
             return Ok(());
         }
@@ -130,7 +169,7 @@ impl<'a> Scope<'a> {
     }
 
     /// Sets bytes aside that the run holds outside of the machine's memory.
-    pub fn hold(&mut self, mark: &Mark, bytes: u64) -> Result<(), Reported> {
+    pub fn hold(&mut self, mark: &Mark, bytes: u64) -> Read<()> {
         self.held = self.held.saturating_add(bytes);
         if self.held <= MAX_HELD_BYTES {
             return Ok(());
@@ -141,39 +180,37 @@ impl<'a> Scope<'a> {
         Err(self.report(mark, message))
     }
 
-    pub fn semaphore(&self, cell: &At<Cell>, window: Window) -> Result<Addr, Reported> {
+    /// Notes that a region is looked at under a name.
+    pub fn observe(&mut self, name: &At<Name>, mark: &Mark, region: &Region) -> Read<()> {
+        self.hold(mark, region.bytes)?;
+        self.readable(mark, region)?;
+        self.observed(name, region.bytes)
+    }
+
+    /// Notes the name and size of something observed.
+    pub fn observed(&mut self, name: &At<Name>, bytes: u64) -> Read<()> {
+        let earlier = self.observations.insert(name.value.0.clone(), bytes);
+        if earlier.is_some() {
+            let message = format!("\"{}\" is already the name of an observation", name.value.0);
+            return Err(self.report(&name.mark, message));
+        }
+        Ok(())
+    }
+
+    pub fn semaphore(&self, cell: &At<Cell>, window: Window) -> Read<Addr> {
         self.or_report(&cell.mark, cell.semaphore(&self.spec.map, window))
     }
 
-    pub fn event(&self, cell: &At<Cell>) -> Result<Addr, Reported> {
+    pub fn event(&self, cell: &At<Cell>) -> Read<Addr> {
         self.or_report(&cell.mark, cell.event(&self.spec.map))
     }
 
-    /// Block and index of a cell.
-    pub fn cell(&self, cell: &At<Cell>) -> Result<(u32, u32), Reported> {
-        let block = self.or_report(&cell.mark, cell.block_index(&self.spec.map))?;
-        Ok((block, cell.index))
-    }
-
-    pub fn engine(&self, engine: &At<EngineRef>) -> Result<EngineId, Reported> {
+    pub fn engine(&self, engine: &At<EngineRef>) -> Read<EngineId> {
         self.or_report(&engine.mark, engine.resolve(&self.spec.map))
     }
 
-    pub fn queue(&self, queue: &QueueDecl) -> Result<(EngineId, u8), Reported> {
-        let engine = self.engine(&queue.engine);
-        let queues = self.spec.limits.queues_per_engine;
-        let number = u8::try_from(queue.queue.value)
-            .ok()
-            .filter(|q| u32::from(*q) < queues);
-        let number = number.ok_or_else(|| {
-            let message = format!("an engine has queues 0 to {}", queues.saturating_sub(1));
-            self.report(&queue.queue.mark, message)
-        });
-        Ok((engine?, number?))
-    }
-
     /// A pring that must be of one direction.
-    pub fn pring(&self, name: &At<String>, direction: Direction) -> Result<String, Reported> {
+    pub fn pring(&self, name: &At<String>, direction: Direction) -> Read<String> {
         match self.prings.get(&name.value) {
             Some(found) if *found == direction => Ok(name.value.clone()),
             Some(found) => {
@@ -193,7 +230,7 @@ impl<'a> Scope<'a> {
         name: &At<String>,
         what: &str,
         known: impl Iterator<Item = &'n String>,
-    ) -> Reported {
+    ) -> NoValue {
         let hint = hint(&name.value, known.map(String::as_str));
         self.report(&name.mark, format!("no {what} \"{}\"{hint}", name.value))
     }

@@ -1,8 +1,8 @@
 //! `repeat`: one table of a scenario that stands for many.
 
-use super::super::diag::{Mark, Reported};
-use super::Reader;
+use super::table::Table;
 use super::value::integer;
+use super::{Mark, Read};
 use std::rc::Rc;
 use toml::de::{DeArray, DeTable, DeValue};
 
@@ -10,10 +10,10 @@ use toml::de::{DeArray, DeTable, DeValue};
 const MAX_REPETITIONS: usize = 65_536;
 
 /// Variables of a repeated table and their values, outermost first.
-pub(super) type Bindings = Vec<(String, String)>;
+pub(crate) type Bindings = Vec<(String, String)>;
 
 /// Replaces every `{name}`. Outside of repeated tables the text stands as it is.
-pub(super) fn substitute(text: &str, variables: &[(String, String)]) -> Result<String, String> {
+pub(crate) fn substitute(text: &str, variables: &[(String, String)]) -> Result<String, String> {
     if variables.is_empty() {
         return Ok(text.to_string());
     }
@@ -38,9 +38,9 @@ pub(super) fn substitute(text: &str, variables: &[(String, String)]) -> Result<S
     Ok(out)
 }
 
-impl<'a> Reader<'a> {
+impl<'a> Table<'a> {
     /// One reader per repetition; just this one without `repeat`.
-    pub(super) fn repeated(self) -> Result<Vec<Reader<'a>>, Reported> {
+    pub(crate) fn repeated(self) -> Read<Vec<Table<'a>>> {
         let Some((mark, raw)) = self.look_up("repeat") else {
             return Ok(vec![self]);
         };
@@ -63,7 +63,7 @@ impl<'a> Reader<'a> {
                 offset: self.mark.offset,
                 key: format!("{}({})", self.mark.key, shown.join(",")).into(),
             };
-            let reader = Reader::new(self.document, self.table, mark, Rc::new(variables));
+            let reader = Table::new(self.document, self.table, mark, Rc::new(variables));
             reader.asked.borrow_mut().push("repeat");
             reader
         };
@@ -71,7 +71,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Every combination of numbers from several ranges, the first range written being outermost.
-    fn ranges(&self, mark: &Mark, ranges: &DeTable<'_>) -> Result<Vec<Bindings>, Reported> {
+    fn ranges(&self, mark: &Mark, ranges: &DeTable<'_>) -> Read<Vec<Bindings>> {
         let mut ranges: Vec<_> = ranges.iter().collect();
         ranges.sort_by_key(|(name, _)| name.span().start);
         let mut bindings = Vec::new();
@@ -108,7 +108,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Bindings written out one by one.
-    fn rows(&self, mark: &Mark, rows: &DeArray<'_>) -> Result<Vec<Bindings>, Reported> {
+    fn rows(&self, mark: &Mark, rows: &DeArray<'_>) -> Read<Vec<Bindings>> {
         let row = |(index, row): (usize, &'_ toml::Spanned<DeValue<'_>>)| {
             let mark = Mark {
                 offset: row.span().start,
@@ -144,8 +144,8 @@ fn numbers(text: &str) -> Option<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::diag::Document;
-    use super::super::tests::problems;
+    use super::super::Document;
+    use super::super::table::tests::problems;
     use super::*;
     use std::path::Path;
 
@@ -155,7 +155,7 @@ mod tests {
             "[[s]]\nrepeat = { e = \"0..2\", a = \"1..3\" }\nname = \"{e}/{a}\"\nn = \"{a}\"";
         let document = Document::new(Path::new("t.toml"), text.to_string());
         let table = DeTable::parse(document.text()).unwrap();
-        let root = Reader::root(&document, table.get_ref());
+        let root = Table::root(&document, table.get_ref());
         let names: Vec<String> = root
             .tables("s")
             .iter()
@@ -177,7 +177,7 @@ mod tests {
             "[[s]]\nrepeat = [{ m = \"x\", n = 3 }, { m = \"y\", n = 0x10 }]\nname = \"{m}{n}\"";
         let document = Document::new(Path::new("t.toml"), text.to_string());
         let table = DeTable::parse(document.text()).unwrap();
-        let tables = Reader::root(&document, table.get_ref()).tables("s");
+        let tables = Table::root(&document, table.get_ref()).tables("s");
         let names = tables
             .iter()
             .map(|(_, table)| table.req("name").unwrap().value);
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn bad_repetitions_are_refused_once() {
-        let read = |reader: &Reader<'_>| {
+        let read = |reader: &Table<'_>| {
             for (_, table) in reader.tables("s") {
                 let _ = table.opt::<String>("name");
                 let _ = table.finish();

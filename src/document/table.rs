@@ -5,28 +5,23 @@
 //! (`repeat = [{ mode = "dmb", q = 1 }, …]`); its strings then have `{q}` replaced by the value of
 //! the repetition before anything reads them.
 
-mod repeat;
-mod value;
-
-pub(super) use value::{FromValue, Value, from_text, integer};
-
-use super::diag::{At, Document, Mark, Reported};
-use repeat::Bindings;
+use super::repeat::Bindings;
+use super::value::{FromValue, Value, wrong_type};
+use super::{At, Document, Mark, NoValue, Read};
 use std::cell::RefCell;
 use std::rc::Rc;
 use toml::de::{DeTable, DeValue};
-use value::wrong_type;
 
 /// One table being read.
-pub(super) struct Reader<'a> {
-    document: &'a Document,
-    table: &'a DeTable<'a>,
-    mark: Mark,
+pub(crate) struct Table<'a> {
+    pub(super) document: &'a Document,
+    pub(super) table: &'a DeTable<'a>,
+    pub(super) mark: Mark,
     variables: Rc<Bindings>,
-    asked: RefCell<Vec<&'static str>>,
+    pub(super) asked: RefCell<Vec<&'static str>>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> Table<'a> {
     /// The document's own table.
     pub fn root(document: &'a Document, table: &'a DeTable<'a>) -> Self {
         let mark = Mark {
@@ -36,13 +31,13 @@ impl<'a> Reader<'a> {
         Self::new(document, table, mark, Rc::default())
     }
 
-    fn new(
+    pub(super) fn new(
         document: &'a Document,
         table: &'a DeTable<'a>,
         mark: Mark,
         variables: Rc<Bindings>,
     ) -> Self {
-        Reader {
+        Table {
             document,
             table,
             mark,
@@ -57,17 +52,17 @@ impl<'a> Reader<'a> {
     }
 
     /// Records a problem of the table as a whole.
-    pub fn report(&self, message: impl Into<String>) -> Reported {
+    pub fn report(&self, message: impl Into<String>) -> NoValue {
         self.document.report(&self.mark, message)
     }
 
     /// Records a problem of a value read from the table.
-    pub fn report_at(&self, mark: &Mark, message: impl Into<String>) -> Reported {
+    pub fn report_at(&self, mark: &Mark, message: impl Into<String>) -> NoValue {
         self.document.report(mark, message)
     }
 
-    fn look_up(&self, key: &'static str) -> Option<(Mark, &'a DeValue<'a>)> {
-        self.asked.borrow_mut().push(key);
+    pub(super) fn look_up(&self, key: &'static str) -> Option<(Mark, &'a DeValue<'a>)> {
+        self.ask(key);
         let value = self.table.get(key)?;
         Some((self.mark_of(key, value.span().start), value.get_ref()))
     }
@@ -81,18 +76,23 @@ impl<'a> Reader<'a> {
         Mark { offset, key }
     }
 
+    /// Makes a key known that is not read.
+    pub fn ask(&self, key: &'static str) {
+        self.asked.borrow_mut().push(key);
+    }
+
     /// Whether the key is there; does not count as reading it.
     pub fn has(&self, key: &str) -> bool {
         self.table.contains_key(key)
     }
 
     /// The value of a key that may be left out.
-    pub fn opt<T: FromValue>(&self, key: &'static str) -> Result<Option<At<T>>, Reported> {
+    pub fn opt<T: FromValue>(&self, key: &'static str) -> Read<Option<At<T>>> {
         self.opt_with(key, T::EXPECTED, T::from_value)
     }
 
     /// The value of a key that must be there.
-    pub fn req<T: FromValue>(&self, key: &'static str) -> Result<At<T>, Reported> {
+    pub fn req<T: FromValue>(&self, key: &'static str) -> Read<At<T>> {
         self.req_with(key, T::EXPECTED, T::from_value)
     }
 
@@ -101,7 +101,7 @@ impl<'a> Reader<'a> {
         key: &'static str,
         expected: &str,
         read: impl FnOnce(&Value<'_>) -> Result<Option<T>, String>,
-    ) -> Result<Option<At<T>>, Reported> {
+    ) -> Read<Option<At<T>>> {
         let Some((mark, raw)) = self.look_up(key) else {
             return Ok(None);
         };
@@ -122,23 +122,37 @@ impl<'a> Reader<'a> {
         key: &'static str,
         expected: &str,
         read: impl FnOnce(&Value<'_>) -> Result<Option<T>, String>,
-    ) -> Result<At<T>, Reported> {
+    ) -> Read<At<T>> {
         let value = self.opt_with(key, expected, read)?;
         value.ok_or_else(|| self.report(format!("\"{key}\" is missing; write {expected}")))
     }
 
-    /// The value of a key, or a default when it is left out.
-    pub fn or<T: FromValue>(&self, key: &'static str, default: T) -> Result<T, Reported> {
-        Ok(self.opt(key)?.map_or(default, |at| at.value))
+    /// The one of several keys that a table has; none or several is an error, after which none of them
+    /// counts as unknown.
+    pub fn exactly_one(&self, what: &str, keys: &[&'static str]) -> Read<&'static str> {
+        let mut there = keys.iter().filter(|key| self.has(key));
+        match (there.next(), there.next()) {
+            (Some(key), None) => Ok(key),
+            (first, _) => {
+                self.asked.borrow_mut().extend(keys);
+                let how = if first.is_some() {
+                    "several are"
+                } else {
+                    "none is"
+                };
+                let keys = keys.join(", ");
+                Err(self.report(format!("{what} needs exactly one of {keys}; {how} given")))
+            }
+        }
     }
 
     /// A table under a key that may be left out.
-    pub fn table(&self, key: &'static str) -> Result<Option<Reader<'a>>, Reported> {
+    pub fn table(&self, key: &'static str) -> Read<Option<Table<'a>>> {
         let Some((mark, raw)) = self.look_up(key) else {
             return Ok(None);
         };
         match raw.as_table() {
-            Some(table) => Ok(Some(Reader::new(
+            Some(table) => Ok(Some(Table::new(
                 self.document,
                 table,
                 mark,
@@ -153,14 +167,14 @@ impl<'a> Reader<'a> {
     }
 
     /// A table under a key that must be there.
-    pub fn req_table(&self, key: &'static str) -> Result<Reader<'a>, Reported> {
+    pub fn req_table(&self, key: &'static str) -> Read<Table<'a>> {
         let table = self.table(key)?;
         table.ok_or_else(|| self.report(format!("\"{key}\" is missing; write a table {{ … }}")))
     }
 
     /// The tables of an array of tables, repeated ones as often as they say, each with its index in
     /// the file. A key that is left out is an empty array.
-    pub fn tables(&self, key: &'static str) -> Vec<(usize, Reader<'a>)> {
+    pub fn tables(&self, key: &'static str) -> Vec<(usize, Table<'a>)> {
         let Some((mark, raw)) = self.look_up(key) else {
             return Vec::new();
         };
@@ -181,7 +195,7 @@ impl<'a> Reader<'a> {
                 self.document.report(&mark, message);
                 continue;
             };
-            let reader = Reader::new(self.document, table, mark, self.variables.clone());
+            let reader = Table::new(self.document, table, mark, self.variables.clone());
             if let Ok(repeated) = reader.repeated() {
                 readers.extend(repeated.into_iter().map(|reader| (index, reader)));
             }
@@ -190,7 +204,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reports every key that nobody asked for.
-    pub fn finish(&self) -> Result<(), Reported> {
+    pub fn finish(&self) -> Read<()> {
         let asked = self.asked.borrow();
         let mut verdict = Ok(());
         for key in self.table.keys() {
@@ -207,7 +221,7 @@ impl<'a> Reader<'a> {
 }
 
 /// What to write in place of an unknown name: the nearest known one, or all of them.
-pub(super) fn hint<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> String {
+pub(crate) fn hint<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> String {
     let mut known: Vec<&str> = known.collect();
     known.sort_unstable();
     known.dedup();
@@ -223,24 +237,25 @@ pub(super) fn hint<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Stri
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use super::super::lines;
     use super::*;
     use std::path::Path;
 
     /// Reads `text` with `read` and returns what was reported.
-    pub(super) fn problems(text: &str, read: impl Fn(&Reader<'_>)) -> String {
+    pub(crate) fn problems(text: &str, read: impl Fn(&Table<'_>)) -> String {
         let document = Document::new(Path::new("t.toml"), text.to_string());
         let table = DeTable::parse(document.text()).unwrap();
-        read(&Reader::root(&document, table.get_ref()));
+        read(&Table::root(&document, table.get_ref()));
         match document.conclude(Ok(())) {
             Ok(()) => String::new(),
-            Err(error) => error.to_string(),
+            Err(found) => lines(&found),
         }
     }
 
     #[test]
     fn unknown_keys_are_named_with_the_nearest_known_one() {
-        let read = |reader: &Reader<'_>| {
+        let read = |reader: &Table<'_>| {
             let _ = reader.opt::<u32>("queue");
             let _ = reader.finish();
         };
@@ -257,7 +272,7 @@ mod tests {
 
     #[test]
     fn wrong_types_and_ranges_name_the_place() {
-        let read = |reader: &Reader<'_>| {
+        let read = |reader: &Table<'_>| {
             let _ = reader.req::<u8>("a");
         };
         for (text, message) in [

@@ -5,15 +5,15 @@
 //! on a queue whose ring writes there. How often it is produced is not counted, so that what is
 //! reported is certain to hang, and what is not reported may still time out.
 
-use super::super::diag::Mark;
-use super::super::host_side::{HostAction, HostSide};
-use super::super::place::{Cell, Region};
-use super::scope::Scope;
-use super::sequencers::PlannedSequencer;
-use super::steps::{PlannedStep, Tried};
-use super::{Action, Content, WaitOn};
+use super::host_side::HostSide;
+use super::place::{Cell, QueueAt, Region};
+use super::scope::{Content, Scope};
+use super::sequencers::SequencerPlan;
+use super::stage::{Effect, WaitOn};
+use super::steps::PlannedStep;
+use crate::arch::EventBlock;
 use crate::arch::regs::Direction;
-use crate::arch::{EngineId, EventBlock};
+use crate::document::Mark;
 use crate::memory::PhysicalMemory;
 use crate::system::{Condition, SequencerOp, WaitOp};
 use crate::units::Addr;
@@ -21,48 +21,46 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Where each queue writes, as its Rx ring says whenever the queue is let run.
 #[derive(Default)]
-pub(super) struct Outputs(BTreeMap<(EngineId, u8), BTreeSet<Region>>);
+pub(super) struct Outputs(BTreeMap<QueueAt, BTreeSet<Region>>);
 
 impl Outputs {
     /// Looks at the queue that a step sets up or lets run.
-    pub fn note(&mut self, action: &HostAction, host: &HostSide, memory: &PhysicalMemory) {
-        if let HostAction::InitQueue { engine, queue, .. }
-        | HostAction::Doorbell { engine, queue, .. }
-        | HostAction::Trigger { engine, queue, .. } = action
-        {
-            self.look(*engine, *queue, host, memory);
+    pub fn note(&mut self, effect: &Effect<'_>, host: &HostSide, memory: &PhysicalMemory) {
+        if let Effect::Queue { queue, .. } = effect {
+            self.look(*queue, host, memory);
         }
     }
 
     /// Looks at every queue: a sequencer may let it run later.
     pub fn note_all(&mut self, host: &HostSide, memory: &PhysicalMemory) {
-        for (engine, queue) in host.queues() {
-            self.look(engine, queue, host, memory);
+        for queue in host.queues() {
+            self.look(queue, host, memory);
         }
     }
 
-    fn look(&mut self, engine: EngineId, queue: u8, host: &HostSide, memory: &PhysicalMemory) {
-        let writes = host.writes_of(engine, queue, memory);
-        self.0.entry((engine, queue)).or_default().extend(writes);
+    fn look(&mut self, queue: QueueAt, host: &HostSide, memory: &PhysicalMemory) {
+        let writes = host.writes_of(queue, memory);
+        self.0.entry(queue).or_default().extend(writes);
     }
 
-    fn of(&self, engine: EngineId, queue: u8) -> impl Iterator<Item = &Region> {
-        self.0.get(&(engine, queue)).into_iter().flatten()
+    fn of(&self, queue: QueueAt) -> impl Iterator<Item = &Region> {
+        self.0.get(&queue).into_iter().flatten()
     }
 }
 
 /// The host or a sequencer, as far as waiting goes.
 struct Agent<'a> {
     name: String,
-    ops: Vec<(Effect, &'a Mark)>,
+    ops: Vec<(Act, &'a Mark)>,
     reached: usize,
 }
 
-enum Effect {
+/// What one operation does, as far as waiting goes.
+enum Act {
     /// Stores to these places.
     Stores(Vec<Region>),
     /// Lets a queue run.
-    Runs(EngineId, u8),
+    Runs(QueueAt),
     /// Goes on only once one of these places has been stored to.
     Needs { one_of: Vec<Region>, what: String },
     /// Goes on only once the agent of this index is done.
@@ -72,22 +70,18 @@ enum Effect {
 /// Reports every wait at which the host or a sequencer must hang.
 pub(super) fn check(
     scope: &Scope<'_>,
-    tried: &Tried,
-    sequencers: &[PlannedSequencer],
-    contents: &[Content],
+    steps: &[PlannedStep],
+    outputs: &Outputs,
+    sequencers: &[SequencerPlan],
 ) {
     // A doorbell rung through its register lets run what the plan does not know.
-    if tried
-        .steps
-        .iter()
-        .any(|step| step.step.action.rings_by_register())
-    {
+    let unseen = |step: &PlannedStep| matches!(step.step.effect(), Effect::RingsByRegister);
+    if steps.iter().any(unseen) {
         return;
     }
-    let outputs = &tried.outputs;
     let mut agents = vec![Agent {
         name: "the host".to_string(),
-        ops: host_ops(scope, &tried.steps, contents),
+        ops: host_ops(scope, steps),
         reached: 0,
     }];
     agents.extend(sequencers.iter().map(|sequencer| Agent {
@@ -97,18 +91,18 @@ pub(super) fn check(
     }));
     run(&mut agents, outputs);
     for agent in &agents {
-        let Some((effect, mark)) = agent.ops.get(agent.reached) else {
+        let Some((act, mark)) = agent.ops.get(agent.reached) else {
             continue;
         };
-        let (what, why) = match effect {
-            Effect::NeedsEnd(other) => {
+        let (what, why) = match act {
+            Act::NeedsEnd(other) => {
                 let other = &agents[*other];
                 (
                     format!("the end of {}", other.name),
                     blocked(scope, other, "which"),
                 )
             }
-            Effect::Needs { one_of, what } => {
+            Act::Needs { one_of, what } => {
                 let producers = producers(scope, &agents, outputs, one_of);
                 let why = match producers.is_empty() {
                     true => "which nothing in this scenario changes".to_string(),
@@ -116,7 +110,7 @@ pub(super) fn check(
                 };
                 (what.clone(), why)
             }
-            Effect::Stores(_) | Effect::Runs(..) => continue,
+            Act::Stores(_) | Act::Runs(_) => continue,
         };
         scope.report(
             mark,
@@ -131,17 +125,17 @@ fn run(agents: &mut [Agent<'_>], outputs: &Outputs) {
     loop {
         let mut moved = false;
         for index in 0..agents.len() {
-            while let Some((effect, _)) = agents[index].ops.get(agents[index].reached) {
-                match effect {
-                    Effect::Stores(regions) => stored.extend(regions),
-                    Effect::Runs(engine, queue) => stored.extend(outputs.of(*engine, *queue)),
-                    Effect::Needs { one_of, .. } => {
+            while let Some((act, _)) = agents[index].ops.get(agents[index].reached) {
+                match act {
+                    Act::Stores(regions) => stored.extend(regions),
+                    Act::Runs(queue) => stored.extend(outputs.of(*queue)),
+                    Act::Needs { one_of, .. } => {
                         let met = |place| stored.iter().any(|region| region.overlaps(place));
                         if !one_of.iter().any(met) {
                             break;
                         }
                     }
-                    Effect::NeedsEnd(other) => {
+                    Act::NeedsEnd(other) => {
                         if agents[*other].reached < agents[*other].ops.len() {
                             break;
                         }
@@ -167,10 +161,10 @@ fn producers(
     let wanted = |region: &Region| one_of.iter().any(|place| place.overlaps(region));
     let could = |agent: &Agent<'_>| {
         let rest = agent.ops.get(agent.reached..).unwrap_or(&[]);
-        rest.iter().any(|(effect, _)| match effect {
-            Effect::Stores(regions) => regions.iter().any(wanted),
-            Effect::Runs(engine, queue) => outputs.of(*engine, *queue).any(wanted),
-            Effect::Needs { .. } | Effect::NeedsEnd(_) => false,
+        rest.iter().any(|(act, _)| match act {
+            Act::Stores(regions) => regions.iter().any(wanted),
+            Act::Runs(queue) => outputs.of(*queue).any(wanted),
+            Act::Needs { .. } | Act::NeedsEnd(_) => false,
         })
     };
     agents
@@ -194,50 +188,30 @@ fn blocked(scope: &Scope<'_>, agent: &Agent<'_>, who: &str) -> String {
     }
 }
 
-fn host_ops<'a>(
-    scope: &Scope<'_>,
-    steps: &'a [PlannedStep],
-    contents: &[Content],
-) -> Vec<(Effect, &'a Mark)> {
-    let effect = |step: &PlannedStep| match &step.step.action {
-        Action::Host(HostAction::Write { region, .. }) => Some(Effect::Stores(vec![*region])),
-        Action::Host(HostAction::Driver(action)) => {
-            Some(Effect::Stores(action.writes().into_iter().collect()))
-        }
-        Action::Host(HostAction::Doorbell {
-            engine,
-            queue,
-            direction: Direction::M2s,
-            count: 1..,
-        }) => Some(Effect::Runs(*engine, *queue)),
-        Action::Host(HostAction::Trigger {
-            engine,
-            queue,
-            tx: 1..,
-            ..
-        }) => Some(Effect::Runs(*engine, *queue)),
-        Action::Wait { on, .. } => wait(scope, on, contents),
-        Action::Host(_)
-        | Action::Observe { .. }
-        | Action::Interrupt { .. }
-        | Action::ReadRegister { .. } => None,
+fn host_ops<'a>(scope: &Scope<'_>, steps: &'a [PlannedStep]) -> Vec<(Act, &'a Mark)> {
+    let act = |step: &PlannedStep| match step.step.effect() {
+        Effect::Stores(region) => Some(Act::Stores(vec![region])),
+        Effect::Drives(region) => Some(Act::Stores(region.into_iter().collect())),
+        Effect::Queue { queue, runs: true } => Some(Act::Runs(queue)),
+        Effect::Waits(on) => wait(scope, on),
+        Effect::Queue { .. } | Effect::RingsByRegister | Effect::Nothing => None,
     };
     steps
         .iter()
-        .filter_map(|step| Some((effect(step)?, &step.mark)))
+        .filter_map(|step| Some((act(step)?, &step.mark)))
         .collect()
 }
 
-fn wait(scope: &Scope<'_>, on: &WaitOn, contents: &[Content]) -> Option<Effect> {
+fn wait(scope: &Scope<'_>, on: &WaitOn) -> Option<Act> {
     match on {
-        WaitOn::Sequencer(index) => Some(Effect::NeedsEnd(index + 1)),
+        WaitOn::Sequencer(index) => Some(Act::NeedsEnd(index + 1)),
         WaitOn::Condition(Condition::Semaphore { block, index, test }) => {
             (!test.passes(0)).then(|| cell(scope, *block, *index))
         }
         WaitOn::Condition(Condition::Word { at, value }) => {
             let word = Region { at: *at, bytes: 4 };
-            let there = holds(&word, *value, contents, scope.seed);
-            (!there).then(|| Effect::Needs {
+            let there = holds(&word, *value, &scope.contents, scope.seed);
+            (!there).then(|| Act::Needs {
                 one_of: vec![word],
                 what: format!("the word at {at} to become {value:#x}"),
             })
@@ -263,11 +237,8 @@ fn holds(word: &Region, value: u32, contents: &[Content], seed: u64) -> bool {
     }
 }
 
-fn sequencer_ops<'a>(
-    scope: &Scope<'_>,
-    sequencer: &'a PlannedSequencer,
-) -> Vec<(Effect, &'a Mark)> {
-    let effects = |op: &SequencerOp| match op {
+fn sequencer_ops<'a>(scope: &Scope<'_>, sequencer: &'a SequencerPlan) -> Vec<(Act, &'a Mark)> {
+    let acts = |op: &SequencerOp| match op {
         SequencerOp::Wait {
             block,
             semaphore,
@@ -278,7 +249,7 @@ fn sequencer_ops<'a>(
             let stores = match op {
                 WaitOp::Ge(_) | WaitOp::Eq(_) => None,
                 WaitOp::GeAndDec(_) | WaitOp::EqAndInc(_) | WaitOp::EqAndClear(_) => {
-                    Some(Effect::Stores(cells(scope, *block, *semaphore)))
+                    Some(Act::Stores(cells(scope, *block, *semaphore)))
                 }
             };
             needs.into_iter().chain(stores).collect()
@@ -292,29 +263,32 @@ fn sequencer_ops<'a>(
         | SequencerOp::Set {
             block, semaphore, ..
         } => {
-            vec![Effect::Stores(cells(scope, *block, *semaphore))]
+            vec![Act::Stores(cells(scope, *block, *semaphore))]
         }
         SequencerOp::Doorbell {
             engine,
             queue,
             direction: Direction::M2s,
             count: 1..,
-        } => vec![Effect::Runs(*engine, queue.0)],
+        } => {
+            let (engine, queue) = (*engine, *queue);
+            vec![Act::Runs(QueueAt { engine, queue })]
+        }
         SequencerOp::Write { at, bytes } => {
             let bytes = bytes.len() as u64;
-            vec![Effect::Stores(vec![Region { at: *at, bytes }])]
+            vec![Act::Stores(vec![Region { at: *at, bytes }])]
         }
         SequencerOp::Doorbell { .. } | SequencerOp::Delay(_) | SequencerOp::Read { .. } => {
             Vec::new()
         }
     };
     let ops = sequencer.program.iter().zip(&sequencer.marks);
-    ops.flat_map(|(op, mark)| effects(op).into_iter().map(move |effect| (effect, mark)))
+    ops.flat_map(|(op, mark)| acts(op).into_iter().map(move |act| (act, mark)))
         .collect()
 }
 
-fn cell(scope: &Scope<'_>, block: u32, index: u32) -> Effect {
-    Effect::Needs {
+fn cell(scope: &Scope<'_>, block: u32, index: u32) -> Act {
+    Act::Needs {
         one_of: cells(scope, block, index),
         what: format!(
             "semaphore {}",

@@ -1,23 +1,35 @@
-//! What is wrong with a scenario file, and where: every message carries file, line, column and key.
+//! TOML files read with places: every message carries file, line, column and key, and all problems of a
+//! file are told at once.
+//!
+//! A [`Table`] reads strictly: a key that nobody asks for is an error. What a table holds is declared with
+//! [`keys!`], which makes a struct of the keys and their types and reads it.
+
+mod keys;
+mod repeat;
+mod table;
+mod value;
+
+pub(crate) use keys::{Key, Keys, Tables, Under, keys};
+pub(crate) use table::{Table, hint};
+pub(crate) use value::{FromValue, Value, from_text, integer, named};
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 use std::sync::Arc;
 
-/// A place in a scenario file: the byte where it starts and the path of keys that leads to it.
+/// A place in a file: the byte where it starts and the path of keys that leads to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Mark {
+pub(crate) struct Mark {
     pub offset: usize,
-    pub key: Rc<str>,
+    pub key: Arc<str>,
 }
 
 /// A value together with the place it was read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct At<T> {
+pub(crate) struct At<T> {
     pub value: T,
     pub mark: Mark,
 }
@@ -40,11 +52,15 @@ impl<T> std::ops::Deref for At<T> {
     }
 }
 
-/// Proof that a problem was recorded: whoever holds one has nothing left to report.
+/// There is no value, and nothing left to say about it: a problem was recorded, or what the value depends
+/// on is not known yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Reported;
+pub(crate) struct NoValue;
 
-/// One thing that is wrong with a scenario file.
+/// What was read, if there is a value.
+pub(crate) type Read<T> = Result<T, NoValue>;
+
+/// One thing that is wrong with a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// The file.
@@ -70,37 +86,20 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// Why a scenario cannot be run. Nothing has been run when one is returned.
-#[derive(Debug, thiserror::Error)]
-pub enum ScenarioError {
-    /// The scenario file cannot be read.
-    #[error("cannot read scenario {path}: {reason}", path = path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// What the operating system says.
-        reason: std::io::Error,
-    },
-    /// The file is not a runnable scenario; in file order, at least one entry.
-    #[error("{}", lines(.0))]
-    Invalid(Vec<Diagnostic>),
-}
-
-fn lines(diagnostics: &[Diagnostic]) -> String {
+/// Diagnostics as a message, a line each.
+pub(crate) fn lines(diagnostics: &[Diagnostic]) -> String {
     let lines: Vec<String> = diagnostics.iter().map(ToString::to_string).collect();
     lines.join("\n")
 }
 
-/// A scenario file and the problems found in it so far.
+/// A file and the problems found in it so far.
 #[derive(Debug)]
-pub(super) struct Document {
+pub(crate) struct Document {
     path: PathBuf,
     line_starts: Vec<usize>,
     text: String,
     /// Ordered by offset, so that messages come in file order; one message per place.
     problems: RefCell<BTreeSet<(usize, String, String)>>,
-    /// The files it names that were read, or given with it.
-    files: RefCell<BTreeMap<String, Arc<[u8]>>>,
 }
 
 impl Document {
@@ -111,45 +110,21 @@ impl Document {
             line_starts: std::iter::once(0).chain(newlines).collect(),
             text,
             problems: RefCell::default(),
-            files: RefCell::default(),
         }
-    }
-
-    /// Gives the content of a file it names: what is beside it is not looked at.
-    pub fn give_file(&self, name: String, bytes: Arc<[u8]>) {
-        self.files.borrow_mut().insert(name, bytes);
-    }
-
-    /// The bytes of a file named relative to the scenario, as they were when they were first asked for.
-    pub fn file(&self, name: &str) -> Result<Arc<[u8]>, String> {
-        if let Some(bytes) = self.files.borrow().get(name) {
-            return Ok(bytes.clone());
-        }
-        let path = self.folder().join(name);
-        let bytes = std::fs::read(&path);
-        let bytes = bytes.map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-        let bytes: Arc<[u8]> = bytes.into();
-        self.give_file(name.to_string(), bytes.clone());
-        Ok(bytes)
-    }
-
-    /// The files that were read or given.
-    pub fn files(&self) -> BTreeMap<String, Arc<[u8]>> {
-        self.files.borrow().clone()
     }
 
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The folder that relative file names in the scenario start from.
+    /// The folder that relative file names in it start from.
     pub fn folder(&self) -> &Path {
         self.path.parent().unwrap_or(Path::new(""))
     }
 
-    pub fn report(&self, mark: &Mark, message: impl Into<String>) -> Reported {
+    pub fn report(&self, mark: &Mark, message: impl Into<String>) -> NoValue {
         self.record(mark.offset, &mark.key, message.into());
-        Reported
+        NoValue
     }
 
     pub fn report_span(&self, span: Option<Range<usize>>, message: &str) {
@@ -159,10 +134,9 @@ impl Document {
     /// A repeated table reports each problem once, under the key of its first repetition.
     fn record(&self, offset: usize, key: &str, message: String) {
         let mut problems = self.problems.borrow_mut();
-        if !problems
-            .iter()
-            .any(|(o, _, m)| *o == offset && *m == message)
-        {
+        let here = problems.range((offset, String::new(), String::new())..);
+        let mut here = here.take_while(|(other, ..)| *other == offset);
+        if !here.any(|(.., told)| *told == message) {
             problems.insert((offset, key.to_string(), message));
         }
     }
@@ -192,7 +166,7 @@ impl Document {
 
     /// What came of a pass over the document: the result if nothing was recorded, else everything
     /// recorded, which is then forgotten.
-    pub fn conclude<T>(&self, result: Result<T, Reported>) -> Result<T, ScenarioError> {
+    pub fn conclude<T>(&self, result: Read<T>) -> Result<T, Vec<Diagnostic>> {
         let problems = self.problems.take();
         if let (Ok(value), true) = (result, problems.is_empty()) {
             return Ok(value);
@@ -207,8 +181,7 @@ impl Document {
                 message,
             }
         };
-        let diagnostics = problems.into_iter().map(diagnostic).collect();
-        Err(ScenarioError::Invalid(diagnostics))
+        Err(problems.into_iter().map(diagnostic).collect())
     }
 }
 
@@ -235,7 +208,7 @@ mod tests {
         document.report(&mark(3, "later"), "two");
         document.report(&mark(0, "early"), "one");
         document.report(&mark(3, "later again"), "two");
-        let text = document.conclude(Ok(())).unwrap_err().to_string();
+        let text = lines(&document.conclude(Ok(())).unwrap_err());
         assert_eq!(text, "x.toml:1:1: early: one\nx.toml:2:1: later: two");
         assert!(document.conclude(Ok(())).is_ok());
     }

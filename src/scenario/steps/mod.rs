@@ -1,0 +1,176 @@
+//! `[[step]]`: what the host does, in order. Each kind of step is one type, which says its name, its keys,
+//! how it is read, what it works on, and how it is done; the kinds are listed in [`KINDS`].
+
+mod compute;
+mod driver;
+mod edits;
+mod memory;
+mod packets;
+mod producers;
+mod pseudo;
+mod queues;
+mod registers;
+mod templates;
+mod transfers;
+mod wait;
+
+pub(super) use queues::{Doorbell, Trigger};
+
+use super::host_side::{HostError, HostSide};
+use super::scope::{Context, Scope};
+use super::stage::{Effect, Stage};
+use crate::document::{At, Keys, Mark, Read, Table, hint};
+use std::fmt::Debug;
+
+/// A step as it is planned: resolved for one arch.
+pub(super) trait Step: Debug + Send + Sync {
+    /// What it works on, in a few words.
+    fn detail(&self) -> String;
+
+    /// Makes known what later parts of the scenario may name.
+    fn declare(&self, _scope: &mut Scope<'_>) -> Read<()> {
+        Ok(())
+    }
+
+    /// What it does to others.
+    fn effect(&self) -> Effect<'_> {
+        Effect::Nothing
+    }
+
+    /// Does it; on a scratch memory to see whether it can be done, and in the run.
+    fn perform(&self, host: &mut HostSide, stage: &mut dyn Stage) -> Result<(), HostError>;
+}
+
+/// A type of step.
+trait Named {
+    /// Its name, by the runtime's own where that has one.
+    const NAME: &'static str;
+}
+
+/// What a scenario needs to know of a type of step.
+struct Kind {
+    name: &'static str,
+    read: fn(&Table<'_>, Context<'_>) -> Read<Box<dyn Step>>,
+    keys: fn(&mut Vec<&'static str>),
+}
+
+const fn kind<S: Step + Named + for<'a> Keys<Context<'a>> + 'static>() -> Kind {
+    Kind {
+        name: S::NAME,
+        read: |table, context| Ok(Box::new(S::read(table, context)?)),
+        keys: <S as Keys<Context<'_>>>::names,
+    }
+}
+
+const KINDS: &[Kind] = &[
+    kind::<transfers::AddDescTransfer>(),
+    kind::<transfers::AddDescTransferEx>(),
+    kind::<transfers::AddDescEvent>(),
+    kind::<transfers::AddDescSemaphoreInc>(),
+    kind::<transfers::AddDescSemaphoreIncFromSb>(),
+    kind::<packets::AddDmaPacket>(),
+    kind::<compute::AddDmaPacketCce>(),
+    kind::<compute::AddSetSeedPacket>(),
+    kind::<compute::AddDmaPacketTranspose>(),
+    kind::<compute::AddDmaPacketTransposeFlush>(),
+    kind::<pseudo::TranslatePseudoDma>(),
+    kind::<packets::ExpandIo>(),
+    kind::<edits::PackDescs>(),
+    kind::<edits::SetDmbOnLastPacket>(),
+    kind::<edits::SetEmbeddedSemaphoreInc>(),
+    kind::<edits::AddrRewrite>(),
+    kind::<producers::ActTblRings>(),
+    kind::<producers::DynamicConfigRings>(),
+    kind::<producers::DataRefillRings>(),
+    kind::<producers::SeedSetRings>(),
+    kind::<templates::DevmemLoadTemplate>(),
+    kind::<templates::BuildFromTemplate>(),
+    kind::<queues::DumpToPring>(),
+    kind::<queues::DumpToPringPadded>(),
+    kind::<queues::InitQueue>(),
+    kind::<queues::Doorbell>(),
+    kind::<queues::Trigger>(),
+    kind::<registers::WriteRegister>(),
+    kind::<registers::ReadRegister>(),
+    kind::<driver::DriverInit>(),
+    kind::<driver::DriverCopy>(),
+    kind::<driver::DriverMemset>(),
+    kind::<wait::Wait>(),
+    kind::<memory::Write>(),
+    kind::<memory::Observe>(),
+];
+
+/// Keys that every step has.
+const COMMON_KEYS: [&str; 4] = ["do", "label", "only", "repeat"];
+
+/// A step of the file, for one arch or, without a scope, for none yet.
+pub(super) struct StepRead {
+    /// Index of the `[[step]]` in the file; repetitions share it.
+    pub index: usize,
+    pub mark: Mark,
+    pub label: Option<At<String>>,
+    /// Name of its type.
+    pub call: &'static str,
+    pub step: Box<dyn Step>,
+}
+
+/// One host step.
+#[derive(Debug)]
+pub(super) struct PlannedStep {
+    /// Index of the `[[step]]` in the file; repetitions share it.
+    pub source: usize,
+    pub mark: Mark,
+    /// Line of the file, counted from 1.
+    pub line: usize,
+    pub label: Option<String>,
+    /// The operation, as the file names it.
+    pub call: &'static str,
+    /// What it works on.
+    pub detail: String,
+    pub step: Box<dyn Step>,
+}
+
+/// Reads a `[[step]]`; `None` if it does not count on the arch at hand.
+pub(super) fn read(
+    index: usize,
+    table: &Table<'_>,
+    context: Context<'_>,
+) -> Read<Option<StepRead>> {
+    let what = table.req::<String>("do")?;
+    let label = table.opt("label");
+    let counts = context.counts(table);
+    if counts == Ok(false) {
+        return Ok(None);
+    }
+    let Some(kind) = KINDS.iter().find(|kind| kind.name == what.value) else {
+        let hint = hint(&what, KINDS.iter().map(|kind| kind.name));
+        let message = format!("no host step \"{}\"{hint}", what.value);
+        return Err(table.report_at(&what.mark, message));
+    };
+    let step = (kind.read)(table, context);
+    table.finish()?;
+    counts?;
+    Ok(Some(StepRead {
+        index,
+        mark: table.mark().clone(),
+        label: label?,
+        call: kind.name,
+        step: step?,
+    }))
+}
+
+/// Adds the keys of all steps.
+pub(super) fn keys(known: &mut Vec<&'static str>) {
+    known.extend(COMMON_KEYS);
+    KINDS.iter().for_each(|kind| (kind.keys)(known));
+}
+
+/// Gives types of steps their names.
+macro_rules! names {
+    ($($step:ty => $name:literal;)*) => {$(
+        impl $crate::scenario::steps::Named for $step {
+            const NAME: &'static str = $name;
+        }
+    )*};
+}
+use names;
