@@ -69,9 +69,8 @@
 //!
 //! # Limits
 //!
-//! Plain copies are executed; packets of other operations end as a stream error. Timing figures are
-//! modelled where no source speaks: every such figure is a key of `sim-configs/*.toml`, every other
-//! modelling decision a named constant listed in `docs/hardware.md`.
+//! What no source gives is modelled: every such time is a key of `sim-configs/*.toml`, every other such decision
+//! a named constant listed in `docs/hardware.md`.
 //!
 //! # Sources
 //!

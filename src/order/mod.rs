@@ -10,6 +10,24 @@
 //! The first two must allow the same outcomes; the third must stay within them.
 //!
 //! [`race`] applies the same model to whole programs: it finds accesses that nothing orders.
+//!
+//! ```
+//! use std::path::Path;
+//! use udma_sim::order::explore::Options;
+//! use udma_sim::order::litmus::{Answer, Litmus, verdict};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let litmus = Litmus::load(Path::new("tests/litmus/mp.toml"))?;
+//! for case in &litmus.cases {
+//!     let verdict = verdict(case, Options::default())?;
+//!     println!("{} with {}: {:?}", case.arch, case.barrier(), verdict.answer);
+//!     assert_eq!(verdict.answer, Some(case.expected));
+//!     // An outcome that is allowed comes with an execution that ends in it.
+//!     assert_eq!(verdict.witness.is_some(), case.expected == Answer::Allowed);
+//! }
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod axiomatic;
 pub mod axioms;

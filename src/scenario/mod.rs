@@ -8,6 +8,25 @@
 //!
 //! A step, with its name, its keys, and how it is done, is one type in `steps/`; so are the instructions of
 //! sequencers, faults and expectations in the modules of their names.
+//!
+//! ```
+//! use std::path::Path;
+//! use udma_sim::arch::Arch;
+//! use udma_sim::config::Config;
+//! use udma_sim::scenario::{RaceVerdict, Scenario};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let scenario = Scenario::load(Path::new("traces/quickstart.toml"))?;
+//! let config = Config::builtin(scenario.config_name()).ok_or("no such config")??;
+//! assert_eq!(config.arch(), Arch::V3);
+//!
+//! let report = scenario.plan(config, scenario.seed())?.run(&mut |_| ())?;
+//! assert!(report.passed);
+//! assert_eq!(report.bytes, (1 << 20) + 4); // the copy, and the semaphore
+//! println!("{report}");
+//! # Ok(())
+//! # }
+//! ```
 
 mod check;
 mod emit;

@@ -4,6 +4,33 @@
 //! pass with [`System::run_until`]. Everything that happens is an event, and all events have a total order, so
 //! the same calls give the same run. Those of an engine wait in its agenda, the queue here has its next turn;
 //! HBM's controllers act whenever nothing else happens before.
+//!
+//! ```
+//! use udma_sim::arch::EventBlock;
+//! use udma_sim::config::Config;
+//! use udma_sim::host::Bus;
+//! use udma_sim::sim::Duration;
+//! use udma_sim::system::{Condition, SemTest, System, WaitOutcome};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let config = Config::builtin("cayman").ok_or("no such config")??;
+//! let mut system = System::new(config, 0)?;
+//!
+//! // Semaphore 3 of block 0 is to reach 2. Nothing is under way that could change it: the wait ends
+//! // at once and names its waiters.
+//! let two = Condition::Semaphore { block: 0, index: 3, test: SemTest::Ge(2) };
+//! let timeout = Duration::from_ns(500);
+//! assert!(matches!(system.run_until(&two, timeout), WaitOutcome::Stuck(_)));
+//!
+//! // A store to its window "increment" is posted, as one of any agent on the bus.
+//! let map = &system.arch().spec().map;
+//! let increment = map.semaphore(0, EventBlock::SEM_INC, 3).ok_or("no such semaphore")?;
+//! system.write_mem(increment, &2i32.to_le_bytes())?;
+//! assert_eq!(system.run_until(&two, timeout), WaitOutcome::Met);
+//! assert_eq!(system.semaphore(0, 3), 2);
+//! # Ok(())
+//! # }
+//! ```
 
 mod condition;
 #[cfg(debug_assertions)]
