@@ -5,7 +5,7 @@ use std::hint::black_box;
 use udma_sim::arch::regs::Direction;
 use udma_sim::arch::{Arch, EngineId};
 use udma_sim::config::Config;
-use udma_sim::host::{Bus, Pring, QueueOptions, QueuePair, Vring};
+use udma_sim::host::{Bus, Pring, QueueOptions, QueuePair, QueueSetup, Vring};
 use udma_sim::sim::Duration;
 use udma_sim::system::{Condition, System, WaitOutcome};
 use udma_sim::units::Addr;
@@ -39,11 +39,14 @@ fn armed(count: u32, len: u64, dst: Addr) -> (System, QueuePair, u32) {
     let engine = EngineId(0);
     let queue = QueuePair::init(
         &mut system,
-        Arch::V3,
-        engine,
-        0,
-        (&tx, &rx),
-        QueueOptions::default(),
+        QueueSetup {
+            arch: Arch::V3,
+            engine,
+            queue: 0,
+            tx: &tx,
+            rx: &rx,
+            options: QueueOptions::default(),
+        },
     )
     .expect("a queue");
     (system, queue, descs)

@@ -5,7 +5,7 @@ use std::time::{Duration as WallTime, Instant as WallInstant};
 use udma_sim::arch::regs::Direction;
 use udma_sim::arch::{Arch, EngineId};
 use udma_sim::config::Config;
-use udma_sim::host::{Pring, QueueOptions, QueuePair, Vring};
+use udma_sim::host::{Pring, QueueOptions, QueuePair, QueueSetup, Vring};
 use udma_sim::sim::Duration;
 use udma_sim::system::{Condition, System, WaitOutcome};
 use udma_sim::telemetry::page::Profile;
@@ -38,7 +38,17 @@ fn armed(copies: u32) -> (System, QueuePair) {
         .expect("dumped");
     let options = QueueOptions::default();
     let rings = (&tx, &rx);
-    let queue = QueuePair::init(&mut system, Arch::V3, EngineId(0), 0, rings, options);
+    let queue = QueuePair::init(
+        &mut system,
+        QueueSetup {
+            arch: Arch::V3,
+            engine: EngineId(0),
+            queue: 0,
+            tx: rings.0,
+            rx: rings.1,
+            options,
+        },
+    );
     (system, queue.expect("a queue"))
 }
 

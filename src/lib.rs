@@ -37,7 +37,7 @@
 //! use udma_sim::arch::regs::Direction;
 //! use udma_sim::arch::{Arch, EngineId};
 //! use udma_sim::config::Config;
-//! use udma_sim::host::{Bus, Pring, QueueOptions, QueuePair, Vring};
+//! use udma_sim::host::{Bus, Pring, QueueOptions, QueuePair, QueueSetup, Vring};
 //! use udma_sim::sim::Duration;
 //! use udma_sim::system::{Condition, System, WaitOutcome};
 //! use udma_sim::units::Addr;
@@ -55,7 +55,8 @@
 //! vring.dump_to_pring(&mut system, &mut tx, &mut rx)?;
 //!
 //! let options = QueueOptions::default();
-//! let queue = QueuePair::init(&mut system, Arch::V3, EngineId(0), 0, (&tx, &rx), options)?;
+//! let setup = QueueSetup { arch: Arch::V3, engine: EngineId(0), queue: 0, tx: &tx, rx: &rx, options };
+//! let queue = QueuePair::init(&mut system, setup)?;
 //! queue.trigger(&mut system, 1, 1)?;
 //! let outcome = system.run_until(&Condition::Idle, Duration::from_ns(100_000));
 //! assert_eq!(outcome, WaitOutcome::Met);

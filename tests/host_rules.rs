@@ -689,6 +689,14 @@ mod dump {
         vring
     }
 
+    fn padded(tx: u32, rx: u32) -> DumpOptions {
+        DumpOptions {
+            tx_padded: Some(tx),
+            rx_padded: Some(rx),
+            ..DumpOptions::default()
+        }
+    }
+
     #[test]
     fn the_pring_must_be_of_its_type_long_enough_and_bound() {
         let mut vring = three();
@@ -698,14 +706,11 @@ mod dump {
         let unbound = Pring::unbound(Direction::M2s, 32).unwrap();
         for mut pring in [rx, invalid, unbound] {
             let options = DumpOptions::default();
-            let refused =
-                vring.dump_to_pring_descriptors(&mut bus, Direction::M2s, &mut pring, options);
+            let refused = vring.dump_half_to_pring(&mut bus, Direction::M2s, &mut pring, options);
             assert!(matches!(refused, Err(DumpError::Pring { half: "tx", .. })));
         }
         let mut tx = tx;
-        let options = DumpOptions::default();
-        let refused =
-            vring.dump_to_pring_descriptors_padded(&mut bus, Direction::M2s, &mut tx, 33, options);
+        let refused = vring.dump_half_to_pring(&mut bus, Direction::M2s, &mut tx, padded(33, 0));
         assert!(matches!(
             refused,
             Err(DumpError::Pring {
@@ -720,7 +725,7 @@ mod dump {
     fn padding_below_the_real_count_is_refused() {
         let (mut tx, mut rx) = prings(32);
         let refused = three()
-            .dump_to_pring_padded(&mut Memory::default(), &mut tx, &mut rx, 2, 3)
+            .dump_to_pring_with(&mut Memory::default(), &mut tx, &mut rx, padded(2, 3))
             .unwrap_err();
         assert_eq!(
             refused.to_string(),
@@ -733,7 +738,7 @@ mod dump {
         let mut bus = Memory::default();
         let (mut tx, mut rx) = prings(32);
         three()
-            .dump_to_pring_padded(&mut bus, &mut tx, &mut rx, 6, 5)
+            .dump_to_pring_with(&mut bus, &mut tx, &mut rx, padded(6, 5))
             .unwrap();
         assert_eq!((tx.used_desc_count(), rx.used_desc_count()), (6, 5));
         let pad = pad_scratch(Arch::V3).0;
@@ -764,10 +769,10 @@ mod dump {
         let (mut tx, mut rx) = prings(32);
         let options = DumpOptions {
             free_on_dump: true,
-            trap: false,
+            ..padded(3, 3)
         };
         vring
-            .dump_to_pring_padded_with(&mut bus, &mut tx, &mut rx, (3, 3), options)
+            .dump_to_pring_with(&mut bus, &mut tx, &mut rx, options)
             .unwrap();
         assert_eq!(
             (vring.tx().used_desc_count(), vring.rx().used_desc_count()),

@@ -12,8 +12,8 @@ use udma_sim::arch::regs::Direction;
 use udma_sim::arch::{Arch, EngineId};
 use udma_sim::desc::{BarrierMode, Buffer, CopyPacket, Descriptor, TemplatePtr, packets};
 use udma_sim::host::{
-    Bus, MemRefTable, Pattern, Pring, PseudoCopy, QueueOptions, QueuePair, Step, Tensor, TensorSet,
-    Vring, VringPages,
+    Bus, MemRefTable, Pattern, Pring, PseudoCopy, QueueOptions, QueuePair, QueueSetup, Step,
+    Tensor, TensorSet, Vring, VringPages,
 };
 use udma_sim::system::{Condition, WaitOutcome};
 use udma_sim::units::Addr;
@@ -413,8 +413,18 @@ fn run_on_machine(vring: &Vring, before: &[u8]) -> Vec<u8> {
         .dump_to_pring(&mut rig.system, &mut tx, &mut rx)
         .unwrap();
     let options = QueueOptions::default();
-    let queue =
-        QueuePair::init(&mut rig.system, arch, EngineId(0), 0, (&tx, &rx), options).unwrap();
+    let queue = QueuePair::init(
+        &mut rig.system,
+        QueueSetup {
+            arch,
+            engine: EngineId(0),
+            queue: 0,
+            tx: &tx,
+            rx: &rx,
+            options,
+        },
+    )
+    .unwrap();
     if tx.used_desc_count() > 0 {
         queue
             .trigger(&mut rig.system, tx.used_desc_count(), rx.used_desc_count())
@@ -858,22 +868,28 @@ proptest! {
 }
 
 /// A machine with a vring dumped to engine 0, queue 0, and its queue.
-fn dumped(
-    vring: &mut Vring,
-    padded: u32,
-    options: udma_sim::host::DumpOptions,
-) -> (Rig, QueuePair) {
+fn dumped(vring: &mut Vring, options: udma_sim::host::DumpOptions) -> (Rig, QueuePair) {
     let arch = vring.arch();
     let mut rig = Rig::new(arch);
     let mut tx = Pring::new(Direction::M2s, Addr(0x10_0000), 64).unwrap();
     let mut rx = Pring::new(Direction::S2m, Addr(0x80_0000), 64).unwrap();
-    let padded = (padded, padded);
     vring
-        .dump_to_pring_padded_with(&mut rig.system, &mut tx, &mut rx, padded, options)
+        .dump_to_pring_with(&mut rig.system, &mut tx, &mut rx, options)
         .unwrap();
     let rings = (&tx, &rx);
     let queue = QueueOptions::default();
-    let queue = QueuePair::init(&mut rig.system, arch, EngineId(0), 0, rings, queue).unwrap();
+    let queue = QueuePair::init(
+        &mut rig.system,
+        QueueSetup {
+            arch,
+            engine: EngineId(0),
+            queue: 0,
+            tx: rings.0,
+            rx: rings.1,
+            options: queue,
+        },
+    )
+    .unwrap();
     (rig, queue)
 }
 
@@ -886,10 +902,12 @@ fn padding_is_harmless_and_the_trap_stops_a_doorbell_too_many() {
                 .add_desc_transfer(Addr(BASE), Addr(BASE + HALF), 3 * 65536)
                 .unwrap();
             let options = udma_sim::host::DumpOptions {
+                tx_padded: Some(16),
+                rx_padded: Some(16),
                 free_on_dump: true,
                 trap: true,
             };
-            let (mut rig, queue) = dumped(&mut vring, 16, options);
+            let (mut rig, queue) = dumped(&mut vring, options);
             let bytes = pattern(3 * 65536, 2);
             rig.poke(BASE, &bytes);
             queue.trigger(&mut rig.system, doorbell, doorbell).unwrap();
@@ -918,7 +936,7 @@ fn an_embedded_update_and_one_from_the_state_buffer_increment_their_semaphores()
     vring
         .set_embedded_semaphore_inc_on_last_desc(19, 200, true)
         .unwrap();
-    let (mut rig, queue) = dumped(&mut vring, 2, Default::default());
+    let (mut rig, queue) = dumped(&mut vring, Default::default());
     queue.trigger(&mut rig.system, 2, 2).unwrap();
     rig.idle();
     assert_eq!(read(&mut rig, 21, 200), 1);
@@ -930,7 +948,7 @@ fn an_embedded_update_and_one_from_the_state_buffer_increment_their_semaphores()
             .add_desc_semaphore_inc_from_sb(1, engine, 2, 9)
             .unwrap();
     }
-    let (mut rig, queue) = dumped(&mut vring, 3, Default::default());
+    let (mut rig, queue) = dumped(&mut vring, Default::default());
     let word = udma_sim::host::sb_increment_word(Arch::V3, 1, engine).unwrap();
     rig.poke(word.0, &7u32.to_le_bytes());
     queue.trigger(&mut rig.system, 3, 3).unwrap();

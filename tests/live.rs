@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 use udma_sim::arch::regs::{Direction, iofic, queue};
 use udma_sim::arch::{Arch, EngineId, EventBlock, QueueId, regs};
-use udma_sim::host::{Bus, BusReason, Pring, QueueOptions, QueuePair, UserBar, Vring};
+use udma_sim::host::{Bus, BusReason, Pring, QueueOptions, QueuePair, QueueSetup, UserBar, Vring};
 use udma_sim::live::{LiveDevice, LiveError, Lockstep, StallReport, Watchdog};
 use udma_sim::sim;
 use udma_sim::system::{
@@ -41,11 +41,14 @@ fn queue_of(bus: &mut dyn Bus, arch: Arch, host: u64) -> QueuePair {
     let queue = host as u32 % 16;
     QueuePair::init(
         bus,
-        arch,
-        EngineId(host as u32 / 16),
-        queue,
-        (&tx, &rx),
-        options,
+        QueueSetup {
+            arch,
+            engine: EngineId(host as u32 / 16),
+            queue,
+            tx: &tx,
+            rx: &rx,
+            options,
+        },
     )
     .unwrap()
 }

@@ -4,7 +4,7 @@ use super::CalibrateError;
 use crate::arch::regs::Direction;
 use crate::arch::{Arch, ArchSpec, EngineId, EventBlock};
 use crate::config::Config;
-use crate::host::{Bus, Pring, QueueOptions, QueuePair, TimedBus, Vring};
+use crate::host::{Bus, Pring, QueueOptions, QueuePair, QueueSetup, TimedBus, Vring};
 use crate::sim::Duration;
 use crate::system::{Condition, SemTest, SequencerOp, System, WaitOp, WaitOutcome};
 use crate::units::Addr;
@@ -80,11 +80,14 @@ impl Rig {
         vring.dump_to_pring(&mut self.system, &mut tx, &mut rx)?;
         let pair = QueuePair::init(
             &mut self.system,
-            arch,
-            EngineId(engine),
-            queue,
-            (&tx, &rx),
-            QueueOptions::default(),
+            QueueSetup {
+                arch,
+                engine: EngineId(engine),
+                queue,
+                tx: &tx,
+                rx: &rx,
+                options: QueueOptions::default(),
+            },
         )?;
         let counts = Direction::ALL.map(|half| vring.half(half).used_desc_count());
         self.queues.push((pair, counts[0], counts[1]));

@@ -31,12 +31,28 @@ pub const TRAP_ADDRESS: Addr = Addr(u64::MAX - 3);
 /// What a dump does beside copying descriptors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DumpOptions {
+    /// Pad the Tx half to this many descriptors, with 4-byte copies of [`pad_scratch`] onto itself
+    /// without a barrier. `None` leaves it as long as it is.
+    pub tx_padded: Option<u32>,
+    /// The same for the Rx half.
+    pub rx_padded: Option<u32>,
     /// Free what has been dumped. The totals stay.
     pub free_on_dump: bool,
     /// Put a trap behind the padded descriptors: a copy from and to [`TRAP_ADDRESS`], which aborts
     /// the engine with a data error if a doorbell ever runs that far. It takes a slot of the pring and
     /// does not count as used. Modelled (C): the runtime's trap is not public.
     pub trap: bool,
+}
+
+impl DumpOptions {
+    /// Descriptors that a half has in its pring, without a trap.
+    fn length(self, vring: &Vring, direction: Direction) -> u32 {
+        let padded = match direction {
+            Direction::M2s => self.tx_padded,
+            Direction::S2m => self.rx_padded,
+        };
+        padded.unwrap_or_else(|| vring.half(direction).used_desc_count())
+    }
 }
 
 /// Why a vring was not dumped. No pring was written and nothing freed, unless the bus itself failed
@@ -92,40 +108,21 @@ impl Vring {
         tx: &mut Pring,
         rx: &mut Pring,
     ) -> Result<(), DumpError> {
-        let (tx_count, rx_count) = (self.tx.used_desc_count(), self.rx.used_desc_count());
-        self.dump_to_pring_padded(bus, tx, rx, tx_count, rx_count)
+        self.dump_halves(bus, tx, rx, DumpOptions::default())
     }
 
-    /// Writes both halves into their prings and pads each to a fixed number of descriptors with
-    /// 4-byte copies of [`pad_scratch`] onto itself, without a barrier.
+    /// As [`Vring::dump_to_pring`], with options.
     ///
     /// # Errors
-    /// [`DumpError`] if a pring is too small, of the wrong type or unbound, or if a half has more
-    /// descriptors than it is to be padded to.
-    pub fn dump_to_pring_padded(
-        &self,
-        bus: &mut dyn Bus,
-        tx: &mut Pring,
-        rx: &mut Pring,
-        tx_padded: u32,
-        rx_padded: u32,
-    ) -> Result<(), DumpError> {
-        self.dump_halves(bus, tx, rx, (tx_padded, rx_padded), false)
-    }
-
-    /// As [`Vring::dump_to_pring_padded`], with options.
-    ///
-    /// # Errors
-    /// As [`Vring::dump_to_pring_padded`].
-    pub fn dump_to_pring_padded_with(
+    /// As [`Vring::dump_to_pring`], and if a half has more descriptors than it is to be padded to.
+    pub fn dump_to_pring_with(
         &mut self,
         bus: &mut dyn Bus,
         tx: &mut Pring,
         rx: &mut Pring,
-        padded: (u32, u32),
         options: DumpOptions,
     ) -> Result<(), DumpError> {
-        self.dump_halves(bus, tx, rx, padded, options.trap)?;
+        self.dump_halves(bus, tx, rx, options)?;
         if options.free_on_dump {
             self.tx.truncate(0);
             self.rx.truncate(0);
@@ -136,32 +133,16 @@ impl Vring {
     /// Writes one half into its pring, from slot 0 on.
     ///
     /// # Errors
-    /// [`DumpError`] if the pring is too small, of the wrong type or unbound.
-    pub fn dump_to_pring_descriptors(
-        &mut self,
-        bus: &mut dyn Bus,
-        direction: Direction,
-        pring: &mut Pring,
-        options: DumpOptions,
-    ) -> Result<(), DumpError> {
-        let used = self.half(direction).used_desc_count();
-        self.dump_to_pring_descriptors_padded(bus, direction, pring, used, options)
-    }
-
-    /// Writes one half into its pring and pads it to a fixed number of descriptors.
-    ///
-    /// # Errors
     /// [`DumpError`] if the pring is too small, of the wrong type or unbound, or if the half has more
     /// descriptors than it is to be padded to.
-    pub fn dump_to_pring_descriptors_padded(
+    pub fn dump_half_to_pring(
         &mut self,
         bus: &mut dyn Bus,
         direction: Direction,
         pring: &mut Pring,
-        padded: u32,
         options: DumpOptions,
     ) -> Result<(), DumpError> {
-        let half = Half::of(self, direction, padded, options.trap)?;
+        let half = Half::of(self, direction, options)?;
         half.check(pring)?;
         half.write(bus, pring)?;
         if options.free_on_dump {
@@ -171,7 +152,7 @@ impl Vring {
     }
 
     /// Makes a pair of prings in `chunk`, as long as the padded halves and the trap need, and dumps
-    /// the vring into them. Without `padded` the halves are as long as they are.
+    /// the vring into them.
     ///
     /// # Errors
     /// [`DumpError`]; the chunk and the vring are then as they were.
@@ -179,11 +160,10 @@ impl Vring {
         &mut self,
         bus: &mut dyn Bus,
         chunk: &mut MemChunk,
-        padded: Option<(u32, u32)>,
         options: DumpOptions,
     ) -> Result<(Pring, Pring), DumpError> {
-        let used = (self.tx.used_desc_count(), self.rx.used_desc_count());
-        let padded = padded.unwrap_or(used);
+        let length = |direction| options.length(self, direction);
+        let (tx_count, rx_count) = (length(Direction::M2s), length(Direction::S2m));
         let slots = |count: u32| u64::from(count) + u64::from(options.trap);
         let mut taken = chunk.clone();
         let mut make = |direction, count| {
@@ -194,9 +174,9 @@ impl Vring {
                 }
             })
         };
-        let mut tx = make(Direction::M2s, padded.0)?;
-        let mut rx = make(Direction::S2m, padded.1)?;
-        self.dump_to_pring_padded_with(bus, &mut tx, &mut rx, padded, options)?;
+        let mut tx = make(Direction::M2s, tx_count)?;
+        let mut rx = make(Direction::S2m, rx_count)?;
+        self.dump_to_pring_with(bus, &mut tx, &mut rx, options)?;
         *chunk = taken;
         Ok((tx, rx))
     }
@@ -206,19 +186,18 @@ impl Vring {
         bus: &mut dyn Bus,
         tx: &mut Pring,
         rx: &mut Pring,
-        (tx_padded, rx_padded): (u32, u32),
-        trap: bool,
+        options: DumpOptions,
     ) -> Result<(), DumpError> {
-        let tx_half = Half::of(self, Direction::M2s, tx_padded, trap)?;
-        let rx_half = Half::of(self, Direction::S2m, rx_padded, trap)?;
+        let tx_half = Half::of(self, Direction::M2s, options)?;
+        let rx_half = Half::of(self, Direction::S2m, options)?;
         tx_half.check(tx)?;
         rx_half.check(rx)?;
         tx_half.write(bus, tx)?;
         rx_half.write(bus, rx)?;
         tracing::trace!(
             vring = self.name,
-            tx = tx_padded,
-            rx = rx_padded,
+            tx = tx_half.padded,
+            rx = rx_half.padded,
             "vring is copied to pring"
         );
         Ok(())
@@ -249,19 +228,20 @@ impl<'a> Half<'a> {
     fn of(
         vring: &'a Vring,
         direction: Direction,
-        padded: u32,
-        trap: bool,
+        options: DumpOptions,
     ) -> Result<Half<'a>, DumpError> {
         let pages = vring.half(direction);
         if pages.is_template() {
             return Err(DumpError::Template(vring.name.clone()));
         }
-        let trap = trap.then(|| word_copy(vring.arch, TRAP_ADDRESS, direction));
+        let trap = options
+            .trap
+            .then(|| word_copy(vring.arch, TRAP_ADDRESS, direction));
         Ok(Half {
             vring,
             direction,
             pages,
-            padded,
+            padded: options.length(vring, direction),
             pad: word_copy(vring.arch, pad_scratch(vring.arch), direction)?,
             trap: trap.transpose()?,
         })
@@ -336,6 +316,14 @@ mod tests {
         )
     }
 
+    fn padded(tx: u32, rx: u32) -> DumpOptions {
+        DumpOptions {
+            tx_padded: Some(tx),
+            rx_padded: Some(rx),
+            ..DumpOptions::default()
+        }
+    }
+
     fn three_copies() -> Vring {
         let mut vring = Vring::new(Arch::V2, "v").unwrap();
         vring
@@ -367,9 +355,10 @@ mod tests {
 
     #[test]
     fn padding_is_copies_of_the_scratch_word_onto_itself() {
-        let (mut bus, vring, (mut tx, mut rx)) = (TestBus::default(), three_copies(), prings(32));
+        let (mut bus, mut vring, (mut tx, mut rx)) =
+            (TestBus::default(), three_copies(), prings(32));
         vring
-            .dump_to_pring_padded(&mut bus, &mut tx, &mut rx, 5, 4)
+            .dump_to_pring_with(&mut bus, &mut tx, &mut rx, padded(5, 4))
             .unwrap();
         assert_eq!((tx.used_desc_count(), rx.used_desc_count()), (5, 4));
         let (tx_ring, rx_ring) = (ring(&bus, TX_AT, 6), ring(&bus, RX_AT, 5));
@@ -393,13 +382,13 @@ mod tests {
         for n in 0..u64::from(PAGE_DESCS) + 2 {
             vring.add_desc_transfer(Addr(n), Addr(n), 1).unwrap();
         }
-        let padded = 2 * PAGE_DESCS + 16;
-        let mut tx = Pring::new(Direction::M2s, Addr(0x100_0000), padded).unwrap();
-        let mut rx = Pring::new(Direction::S2m, Addr(0x200_0000), padded).unwrap();
+        let count = 2 * PAGE_DESCS + 16;
+        let mut tx = Pring::new(Direction::M2s, Addr(0x100_0000), count).unwrap();
+        let mut rx = Pring::new(Direction::S2m, Addr(0x200_0000), count).unwrap();
         vring
-            .dump_to_pring_padded(&mut bus, &mut tx, &mut rx, padded, padded)
+            .dump_to_pring_with(&mut bus, &mut tx, &mut rx, padded(count, count))
             .unwrap();
-        let got = ring(&bus, Addr(0x100_0000), padded as usize);
+        let got = ring(&bus, Addr(0x100_0000), count as usize);
         let used = vring.tx().used_desc_count() as usize;
         assert_eq!(got[..used], all(vring.tx())[..]);
         assert!(got[used..].iter().all(|desc| *desc == got[used]));
@@ -408,12 +397,12 @@ mod tests {
 
     #[test]
     fn what_cannot_be_dumped_writes_nothing() {
-        let (mut bus, vring) = (TestBus::default(), three_copies());
+        let (mut bus, mut vring) = (TestBus::default(), three_copies());
         let (tx, rx) = prings(32);
         let mut refuse = |mut tx: Pring, mut rx: Pring, tx_padded, rx_padded| {
             let before = (tx.clone(), rx.clone());
             let error = vring
-                .dump_to_pring_padded(&mut bus, &mut tx, &mut rx, tx_padded, rx_padded)
+                .dump_to_pring_with(&mut bus, &mut tx, &mut rx, padded(tx_padded, rx_padded))
                 .unwrap_err();
             assert_eq!((tx, rx), before);
             assert_eq!(bus.writes(), 0);
@@ -471,11 +460,11 @@ mod tests {
             (TestBus::default(), three_copies(), prings(32));
         let options = DumpOptions {
             free_on_dump: true,
-            trap: false,
+            ..DumpOptions::default()
         };
         let tx_descs = all(vring.tx());
         vring
-            .dump_to_pring_descriptors(&mut bus, Direction::M2s, &mut tx, options)
+            .dump_half_to_pring(&mut bus, Direction::M2s, &mut tx, options)
             .unwrap();
         assert_eq!(ring(&bus, TX_AT, 3), tx_descs);
         assert_eq!(
@@ -486,16 +475,16 @@ mod tests {
             (vring.total_tx_size(), rx.used_desc_count()),
             (3 * 65536, 0)
         );
-        let keep = DumpOptions::default();
+        let keep = padded(0, 16);
         vring
-            .dump_to_pring_descriptors_padded(&mut bus, Direction::S2m, &mut rx, 16, keep)
+            .dump_half_to_pring(&mut bus, Direction::S2m, &mut rx, keep)
             .unwrap();
         assert_eq!(
             (vring.rx().used_desc_count(), rx.used_desc_count()),
             (3, 16)
         );
 
-        let refused = vring.dump_to_pring_descriptors(&mut bus, Direction::S2m, &mut tx, options);
+        let refused = vring.dump_half_to_pring(&mut bus, Direction::S2m, &mut tx, options);
         assert!(matches!(refused, Err(DumpError::Pring { half: "rx", .. })));
         assert_eq!(vring.rx().used_desc_count(), 3);
     }
@@ -505,11 +494,11 @@ mod tests {
         let (mut bus, mut vring, (mut tx, mut rx)) =
             (TestBus::default(), three_copies(), prings(32));
         let options = DumpOptions {
-            free_on_dump: false,
             trap: true,
+            ..padded(5, 3)
         };
         vring
-            .dump_to_pring_padded_with(&mut bus, &mut tx, &mut rx, (5, 3), options)
+            .dump_to_pring_with(&mut bus, &mut tx, &mut rx, options)
             .unwrap();
         assert_eq!((tx.used_desc_count(), rx.used_desc_count()), (5, 3));
         let trap = ring(&bus, TX_AT, 7)[5..].to_vec();
@@ -522,7 +511,11 @@ mod tests {
             ring(&bus, RX_AT, 4)[3].words,
             [0x0100_0004, 0, 0xffff_fffc, 0xffff_ffff]
         );
-        let refused = vring.dump_to_pring_padded_with(&mut bus, &mut tx, &mut rx, (32, 3), options);
+        let options = DumpOptions {
+            trap: true,
+            ..padded(32, 3)
+        };
+        let refused = vring.dump_to_pring_with(&mut bus, &mut tx, &mut rx, options);
         assert!(matches!(
             refused,
             Err(DumpError::Pring {
@@ -537,12 +530,12 @@ mod tests {
         let mut bus = TestBus::default();
         let mut vring = three_copies();
         let mut chunk = MemChunk::new(Addr(0x1_0010), 0x1000).unwrap();
-        let options = DumpOptions {
-            free_on_dump: false,
+        let trap = |padded: DumpOptions| DumpOptions {
             trap: true,
+            ..padded
         };
         let (tx, rx) = vring
-            .create_prings_from_vring(&mut bus, &mut chunk, Some((48, 4)), options)
+            .create_prings_from_vring(&mut bus, &mut chunk, trap(padded(48, 4)))
             .unwrap();
         assert_eq!(
             (tx.base(), rx.base()),
@@ -560,13 +553,13 @@ mod tests {
         assert_eq!(ring(&bus, Addr(0x1_0100), 3), all(vring.tx()));
 
         let before = chunk.clone();
-        let refused = vring.create_prings_from_vring(&mut bus, &mut chunk, Some((64, 64)), options);
+        let too_long = trap(padded(64, 64));
+        let refused = vring.create_prings_from_vring(&mut bus, &mut chunk, too_long);
         assert!(
             matches!(refused, Err(DumpError::Chunk { .. })),
             "{refused:?}"
         );
-        let options = DumpOptions::default();
-        let refused = vring.create_prings_from_vring(&mut bus, &mut chunk, Some((2, 2)), options);
+        let refused = vring.create_prings_from_vring(&mut bus, &mut chunk, padded(2, 2));
         assert!(matches!(refused, Err(DumpError::Padding { .. })));
         assert_eq!(chunk, before);
     }

@@ -14,7 +14,7 @@
 //! use udma_sim::arch::regs::Direction;
 //! use udma_sim::arch::{Arch, EngineId};
 //! use udma_sim::config::Config;
-//! use udma_sim::host::{Bus, Pring, QueueOptions, QueuePair, Vring};
+//! use udma_sim::host::{Bus, Pring, QueueOptions, QueuePair, QueueSetup, Vring};
 //! use udma_sim::sim::Duration;
 //! use udma_sim::system::{Condition, System, WaitOutcome};
 //! use udma_sim::units::Addr;
@@ -33,8 +33,8 @@
 //! vring.dump_to_pring(&mut machine, &mut tx, &mut rx)?;
 //!
 //! let options = QueueOptions::default();
-//! let queue =
-//!     QueuePair::init(&mut machine, Arch::V3, EngineId(0), 0, (&tx, &rx), options)?;
+//! let setup = QueueSetup { arch: Arch::V3, engine: EngineId(0), queue: 0, tx: &tx, rx: &rx, options };
+//! let queue = QueuePair::init(&mut machine, setup)?;
 //! queue.trigger(&mut machine, 1, 1)?;
 //! let done = machine.run_until(&Condition::Idle, Duration::from_ns(100_000));
 //! assert_eq!(done, WaitOutcome::Met);
@@ -90,7 +90,7 @@ pub use produce::{
     ProduceError, PseudoCopy, PseudoDmaError, Refill, RingUse, Signal, Step, TableLoad, TableRing,
     act_tbl_rings, data_refill_rings, devmem_load_template, dynamic_config_rings, seed_set_rings,
 };
-pub use queue::{QueueError, QueueOptions, QueuePair};
+pub use queue::{QueueError, QueueOptions, QueuePair, QueueSetup};
 pub use set::{MAX_SET_VRINGS, VringSet, VringSetError};
 pub use template::{MemRefTable, TemplateError, Tensor, TensorSet};
 pub use user_bar::UserBar;

@@ -30,6 +30,23 @@ impl Default for QueueOptions {
     }
 }
 
+/// A queue to be set up.
+#[derive(Clone, Copy, Debug)]
+pub struct QueueSetup<'a> {
+    /// Generation of the device.
+    pub arch: Arch,
+    /// The engine.
+    pub engine: EngineId,
+    /// The queue's number in the engine.
+    pub queue: u32,
+    /// Its Tx ring.
+    pub tx: &'a Pring,
+    /// Its Rx ring.
+    pub rx: &'a Pring,
+    /// How.
+    pub options: QueueOptions,
+}
+
 /// Why a queue was not set up or not rung.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QueueError {
@@ -103,14 +120,15 @@ impl QueuePair {
     /// # Errors
     /// [`QueueError`] for an engine or a queue that does not exist and for prings that are of the
     /// wrong type or unbound, all before the first register is written.
-    pub fn init(
-        bus: &mut dyn Bus,
-        arch: Arch,
-        engine: EngineId,
-        queue: u32,
-        (tx, rx): (&Pring, &Pring),
-        options: QueueOptions,
-    ) -> Result<QueuePair, QueueError> {
+    pub fn init(bus: &mut dyn Bus, setup: QueueSetup<'_>) -> Result<QueuePair, QueueError> {
+        let QueueSetup {
+            arch,
+            engine,
+            queue,
+            tx,
+            rx,
+            options,
+        } = setup;
         let spec = arch.spec();
         let window = spec.map.engine_base(engine).ok_or(QueueError::NoEngine {
             arch,
@@ -336,7 +354,18 @@ mod tests {
 
     fn init(bus: &mut TestBus, options: QueueOptions) -> QueuePair {
         let (tx, rx) = prings();
-        QueuePair::init(bus, Arch::V3, ENGINE, 2, (&tx, &rx), options).unwrap()
+        QueuePair::init(
+            bus,
+            QueueSetup {
+                arch: Arch::V3,
+                engine: ENGINE,
+                queue: 2,
+                tx: &tx,
+                rx: &rx,
+                options,
+            },
+        )
+        .unwrap()
     }
 
     fn reg(bus: &mut TestBus, offset: u64) -> u32 {
@@ -462,11 +491,20 @@ mod tests {
     fn refusals_write_no_register() {
         let mut bus = TestBus::default();
         let (tx, rx) = prings();
-        let mut refuse = |engine, queue, rings| {
+        let mut refuse = |engine, queue, rings: (&Pring, &Pring)| {
             let options = QueueOptions::default();
-            let error =
-                QueuePair::init(&mut bus, Arch::V3, EngineId(engine), queue, rings, options)
-                    .unwrap_err();
+            let error = QueuePair::init(
+                &mut bus,
+                QueueSetup {
+                    arch: Arch::V3,
+                    engine: EngineId(engine),
+                    queue,
+                    tx: rings.0,
+                    rx: rings.1,
+                    options,
+                },
+            )
+            .unwrap_err();
             assert_eq!(bus.register_log, []);
             error
         };

@@ -18,7 +18,7 @@
 //! use udma_sim::arch::regs::Direction;
 //! use udma_sim::arch::{Arch, EngineId, QueueId};
 //! use udma_sim::config::Config;
-//! use udma_sim::host::{Bus, Pring, QueueOptions, QueuePair, Vring};
+//! use udma_sim::host::{Bus, Pring, QueueOptions, QueuePair, QueueSetup, Vring};
 //! use udma_sim::live::LiveDevice;
 //! use udma_sim::system::{Condition, System};
 //! use udma_sim::units::Addr;
@@ -38,7 +38,8 @@
 //!         let mut rx = Pring::new(Direction::S2m, at(0x1000), 32)?;
 //!         vring.dump_to_pring(&mut device, &mut tx, &mut rx)?;
 //!         let (engine, options) = (EngineId(n as u32), QueueOptions::default());
-//!         let queue = QueuePair::init(&mut device, Arch::V3, engine, 0, (&tx, &rx), options)?;
+//!         let setup = QueueSetup { arch: Arch::V3, engine, queue: 0, tx: &tx, rx: &rx, options };
+//!         let queue = QueuePair::init(&mut device, setup)?;
 //!         queue.trigger(&mut device, 1, 1)?;
 //!         let idle = Condition::QueueIdle { engine, queue: QueueId(0) };
 //!         device.wait(&idle, Duration::from_secs(10))?;

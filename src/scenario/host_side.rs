@@ -6,9 +6,9 @@ use crate::arch::regs::Direction;
 use crate::arch::{Arch, EventBlock};
 use crate::desc::{DESC_BYTES, Descriptor, EmbeddedSemaphore, RxDesc};
 use crate::host::{
-    Bus, BusError, DmaDriver, DriverError, DriverMemory, DumpError, EditError, Pring, PringError,
-    ProduceError, PseudoDmaError, QueueError, QueueOptions, QueuePair, TemplateError, TimedBus,
-    Transfer, Vring, VringError,
+    Bus, BusError, DmaDriver, DriverError, DriverMemory, DumpError, DumpOptions, EditError, Pring,
+    PringError, ProduceError, PseudoDmaError, QueueError, QueueOptions, QueuePair, QueueSetup,
+    TemplateError, TimedBus, Transfer, Vring, VringError,
 };
 use crate::memory::PhysicalMemory;
 use crate::units::Addr;
@@ -220,15 +220,20 @@ impl HostSide {
     pub fn dump(&mut self, name: &str, to: DumpTo<'_>, bus: &mut dyn Bus) -> Result<(), HostError> {
         let vring = self
             .vrings
-            .get(name)
+            .get_mut(name)
             .ok_or_else(|| missing("vring", name))?;
+        let pring = |name: &str| {
+            let found = self.prings.get(name).cloned();
+            found.ok_or_else(|| missing("pring", name))
+        };
         // Copies, since both halves come out of one map; they go back if the dump succeeds.
-        let mut tx = self.pring(to.tx)?.clone();
-        let mut rx = self.pring(to.rx)?.clone();
-        match to.padded {
-            Some(n) => vring.dump_to_pring_padded(bus, &mut tx, &mut rx, n, n)?,
-            None => vring.dump_to_pring(bus, &mut tx, &mut rx)?,
-        }
+        let (mut tx, mut rx) = (pring(to.tx)?, pring(to.rx)?);
+        let options = DumpOptions {
+            tx_padded: to.padded,
+            rx_padded: to.padded,
+            ..DumpOptions::default()
+        };
+        vring.dump_to_pring_with(bus, &mut tx, &mut rx, options)?;
         self.prings.insert(to.tx.to_string(), tx);
         self.prings.insert(to.rx.to_string(), rx);
         self.undumped.remove(name);
@@ -253,7 +258,17 @@ impl HostSide {
         let QueueAt { engine, queue } = at;
         let [tx, rx] = rings;
         let prings = (self.pring(tx)?, self.pring(rx)?);
-        let pair = QueuePair::init(bus, self.arch, engine, queue.0.into(), prings, options)?;
+        let pair = QueuePair::init(
+            bus,
+            QueueSetup {
+                arch: self.arch,
+                engine,
+                queue: queue.0.into(),
+                tx: prings.0,
+                rx: prings.1,
+                options,
+            },
+        )?;
         let (tx, rx) = (tx.to_string(), rx.to_string());
         self.queues.insert(at, Queue { pair, tx, rx });
         Ok(())

@@ -31,7 +31,7 @@ pub use transfer::Transfer;
 use super::bus::{Bus, BusError};
 use super::marker::CompletionMarker;
 use super::pring::{Pring, PringError};
-use super::queue::{QueueError, QueueOptions, QueuePair};
+use super::queue::{QueueError, QueueOptions, QueuePair, QueueSetup};
 use crate::arch::regs::Direction;
 use crate::arch::{Arch, EngineId, QueueId};
 use crate::desc::{
@@ -173,7 +173,17 @@ impl DmaDriver {
         let tx = Pring::new(Direction::M2s, memory.tx_ring, memory.ring_size)?;
         let rx = Pring::new(Direction::S2m, memory.rx_ring, memory.ring_size)?;
         let options = QueueOptions::default();
-        let queue = QueuePair::init(bus, arch, engine, queue, (&tx, &rx), options)?;
+        let queue = QueuePair::init(
+            bus,
+            QueueSetup {
+                arch,
+                engine,
+                queue,
+                tx: &tx,
+                rx: &rx,
+                options,
+            },
+        )?;
         Ok(DmaDriver {
             arch,
             queue,

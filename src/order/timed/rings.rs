@@ -8,7 +8,7 @@ use crate::desc::{
     BarrierMode, CcePacket, CceType, CopyFlags, DESC_BYTES, DType, Descriptor, EmbeddedSemaphore,
     RingId, RxDesc, TxDesc, build_cce_packet, build_copy,
 };
-use crate::host::{Bus, Pring, QueueOptions, QueuePair};
+use crate::host::{Bus, Pring, QueueOptions, QueuePair, QueueSetup};
 use crate::order::lowering::{BLOCK, Lowering};
 use crate::order::program::{Desc, Dest, Program};
 use crate::system::System;
@@ -58,7 +58,17 @@ pub(super) fn set_up(
             dmb: !queue.dmb_masked,
             ..QueueOptions::default()
         };
-        let pair = QueuePair::init(system, arch, engine, number, (&tx, &rx), options)?;
+        let pair = QueuePair::init(
+            system,
+            QueueSetup {
+                arch,
+                engine,
+                queue: number,
+                tx: &tx,
+                rx: &rx,
+                options,
+            },
+        )?;
         if queue.start_slot > 0 {
             pair.trigger(system, queue.start_slot, queue.start_slot)?;
         }
