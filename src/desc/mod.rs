@@ -27,6 +27,7 @@
 mod build;
 mod cce_rules;
 mod cme_packet;
+mod completion_record;
 mod compute_meta;
 mod copy_packet;
 mod descriptor;
@@ -50,6 +51,7 @@ pub use cce_rules::{
     check_copies, check_scale_dtype, check_selectors, is_cast, same_cce_class,
 };
 pub use cme_packet::{CmeError, CmePacket, SOURCE_SWAP_BYTES, check_cme_packet};
+pub use completion_record::CompletionRecord;
 pub use compute_meta::{ComputeMetaWord, FmaSelector, MetaOp, OperandWord};
 pub use copy_packet::{
     Buffer, BuiltPacket, CmeMeta, CopyPacket, CopyPacketError, PacketLimitError, build_copy_packet,

@@ -1,29 +1,18 @@
 //! Completion ring of one queue and half: a record for each descriptor of a completed packet,
 //! written to host or device memory.
 //!
-//! The record is the public headers' (A): word 0 holds ERROR 31, BUF1_USED 30, LAST 27, FIRST 26 and
-//! the ring's phase 25:24; on Rx, word 1 holds the bytes written. A Tx record is 4 bytes, an Rx
-//! record what the completion controller is set to. The ring is as long as the descriptor ring.
+//! A Tx record is 4 bytes, an Rx record what the completion controller is set to. The ring is as long as the descriptor
+//! ring.
 //!
 //! Records of consecutive slots are coalesced into one write, unless the queue's register says not
 //! to. When a write is sent is modelled (C): when it reaches a multiple of the burst length or the end
 //! of the ring, when a record interrupts, and when its first record has waited long enough.
 
 use crate::arch::regs::RingPointer;
-use crate::desc::RingId;
+use crate::desc::{CompletionRecord, RingId};
 use crate::sim::Instant;
 use crate::units::Addr;
 use std::collections::VecDeque;
-
-/// Bytes of the longest record.
-const MAX_RECORD: usize = 32;
-/// Bytes of a Tx record.
-pub(super) const TX_RECORD: u32 = 4;
-
-const BUF1_USED: u32 = 1 << 30;
-const LAST: u32 = 1 << 27;
-const FIRST: u32 = 1 << 26;
-const RING_ID_SHIFT: u32 = 24;
 
 /// Records that go to memory in one write.
 pub(super) struct RecordBurst {
@@ -103,7 +92,12 @@ impl CompletionRing {
     pub fn issue(&mut self, completed: Completed, due: Instant) -> Option<RecordBurst> {
         let slot = self.issued % u64::from(self.length.max(1));
         let at = Addr((self.base.0).wrapping_add(slot * u64::from(self.record_bytes)));
-        let record = self.record(completed);
+        let record = CompletionRecord {
+            ring_id: self.ring_id(self.issued),
+            first: completed.first,
+            last: completed.last,
+            written: completed.written,
+        };
         self.issued += 1;
         let continues = |burst: &RecordBurst| {
             !burst.stale && burst.at.0.wrapping_add(burst.bytes.len() as u64) == at.0
@@ -120,27 +114,10 @@ impl CompletionRing {
         });
         burst
             .bytes
-            .extend_from_slice(&record[..self.record_bytes as usize]);
+            .extend_from_slice(&record.to_bytes()[..self.record_bytes as usize]);
         burst.records += 1;
         burst.interrupt |= completed.interrupt;
         before
-    }
-
-    fn record(&self, completed: Completed) -> [u8; MAX_RECORD] {
-        let mut word = u32::from(self.ring_id(self.issued).into_bits()) << RING_ID_SHIFT;
-        for (is, bit) in [
-            (completed.first, FIRST),
-            (completed.last, LAST),
-            (completed.written.is_some(), BUF1_USED),
-        ] {
-            word |= if is { bit } else { 0 };
-        }
-        let mut bytes = [0; MAX_RECORD];
-        bytes[..4].copy_from_slice(&word.to_le_bytes());
-        // LENGTH as a descriptor has it: 16 bits, 65536 as 0.
-        let length = completed.written.unwrap_or(0) as u16;
-        bytes[4..6].copy_from_slice(&length.to_le_bytes());
-        bytes
     }
 
     /// The records that wait, if they must not wait for more: bursts have up to `burst_bytes`, a power

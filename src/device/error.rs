@@ -1,6 +1,7 @@
 //! What the device records when something is wrong with its input.
 
 use super::compute::Reason;
+use crate::arch::regs::general::{AXI_PARITY, AXI_RESPONSE, AXI_TIMEOUT};
 use crate::arch::regs::{Direction, M2sError, S2mError};
 use crate::arch::{EngineId, QueueId};
 use crate::desc::Descriptor;
@@ -36,9 +37,6 @@ impl ErrorBit {
     /// If an AXI master reports it: its number among them, and the kind of error as an index of its detection table
     /// (`arch::regs::general::AXI_ERROR_1`). A master has three bits in a row: parity, response, timeout.
     pub(super) fn axi(self) -> Option<(u64, u64)> {
-        const PARITY: u64 = 4;
-        const RESPONSE: u64 = 1;
-        const TIMEOUT: u64 = 2;
         // The first bits: of descriptor reads, data and completion writes.
         let (first, masters) = match self {
             ErrorBit::M2s(_) => ([10, 7, 4], 0..3),
@@ -46,7 +44,8 @@ impl ErrorBit {
         };
         let bit = self.mask().trailing_zeros();
         first.into_iter().zip(masters).find_map(|(first, master)| {
-            let kind = [PARITY, RESPONSE, TIMEOUT].get(bit.checked_sub(first)? as usize)?;
+            let kind =
+                [AXI_PARITY, AXI_RESPONSE, AXI_TIMEOUT].get(bit.checked_sub(first)? as usize)?;
             Some((master, *kind))
         })
     }

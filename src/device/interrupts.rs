@@ -6,36 +6,19 @@
 //! cleared by hand.
 
 use crate::arch::QueueId;
-use crate::arch::regs::iofic;
+use crate::arch::regs::iofic::{
+    self, GROUP_MISC, GROUP_RX, GROUP_SUMMARY, GROUP_TX, GroupControl, MiscCauses, SummaryCauses,
+};
 use crate::arch::regs::table::InterruptGroup;
-use crate::arch::regs::{Direction, Halves};
+use crate::arch::regs::{Direction, Halves, general};
 
-/// Main group that sums up the others: bit 0 group B, bit 1 group C, bit 2 group D (A).
-pub const GROUP_SUMMARY: usize = 0;
-/// Main group of S2M completions, a bit per queue (A).
-pub const GROUP_RX: usize = 1;
-/// Main group of M2S completions, a bit per queue (A).
-pub const GROUP_TX: usize = 2;
-/// Main group of everything else: bit 8 M2S errors, bit 9 S2M errors, bit 10 those of the AXI
-/// masters' FIFOs (A).
-pub const GROUP_MISC: usize = 3;
-const MISC_M2S_ERRORS: u32 = 1 << 8;
-const MISC_S2M_ERRORS: u32 = 1 << 9;
-const MISC_AXI_ERRORS: u32 = 1 << 10;
-
-/// Control bits of a group (A).
-const CLEAR_ON_READ: u32 = 1 << 0;
-const AUTO_MASK: u32 = 1 << 1;
-const AUTO_CLEAR: u32 = 1 << 2;
-const MASK_MESSAGE: u32 = 1 << 5;
-
-const MAIN_GROUPS: usize = 16;
+const MAIN_GROUPS: usize = general::IOFIC_MAIN_GROUPS as usize;
 
 #[derive(Clone, Copy)]
 struct Group {
     cause: u32,
     mask: u32,
-    control: u32,
+    control: GroupControl,
     abort_mask: u32,
 }
 
@@ -44,7 +27,7 @@ impl Group {
     const RESET: Group = Group {
         cause: 0,
         mask: u32::MAX,
-        control: 0,
+        control: GroupControl::new(),
         abort_mask: 0,
     };
 
@@ -116,14 +99,14 @@ impl Interrupts {
         match offset {
             iofic::CAUSE => {
                 let cause = group.cause;
-                if group.control & CLEAR_ON_READ != 0 {
+                if group.control.clear_on_read() {
                     group.cause = 0;
                 }
                 cause
             }
             iofic::MASK => group.mask,
             iofic::STATUS => group.pending(),
-            iofic::CONTROL => group.control,
+            iofic::CONTROL => group.control.into_bits(),
             iofic::ABORT_MASK => group.abort_mask,
             _ => 0,
         }
@@ -140,7 +123,7 @@ impl Interrupts {
             iofic::MASK => group.mask = value,
             // Write 0 unmasks, write 1 has no effect.
             iofic::MASK_CLEAR => group.mask &= value,
-            iofic::CONTROL => group.control = value,
+            iofic::CONTROL => group.control = GroupControl::from_bits(value),
             iofic::ABORT_MASK => group.abort_mask = value,
             _ => {}
         }
@@ -149,17 +132,20 @@ impl Interrupts {
     /// Summary bits follow the groups they sum up.
     fn sum_up(&mut self) {
         let pending = |group: &Group| group.pending() != 0;
-        let set =
-            |cause: &mut u32, bit: u32, on: bool| *cause = *cause & !bit | if on { bit } else { 0 };
-        let (m2s, s2m) = (pending(&self.errors.m2s), pending(&self.errors.s2m));
-        set(&mut self.main[GROUP_MISC].cause, MISC_M2S_ERRORS, m2s);
-        set(&mut self.main[GROUP_MISC].cause, MISC_S2M_ERRORS, s2m);
-        let axi = pending(&self.axi);
-        set(&mut self.main[GROUP_MISC].cause, MISC_AXI_ERRORS, axi);
-        for (bit, group) in [(1, GROUP_RX), (2, GROUP_TX), (4, GROUP_MISC)] {
-            let on = pending(&self.main[group]);
-            set(&mut self.main[GROUP_SUMMARY].cause, bit, on);
-        }
+        let misc = &mut self.main[GROUP_MISC];
+        misc.cause = MiscCauses::from_bits(misc.cause)
+            .with_m2s_errors(pending(&self.errors.m2s))
+            .with_s2m_errors(pending(&self.errors.s2m))
+            .with_axi_errors(pending(&self.axi))
+            .into_bits();
+        let [rx, tx, misc] =
+            [GROUP_RX, GROUP_TX, GROUP_MISC].map(|group| pending(&self.main[group]));
+        let summary = &mut self.main[GROUP_SUMMARY];
+        summary.cause = SummaryCauses::from_bits(summary.cause)
+            .with_rx(rx)
+            .with_tx(tx)
+            .with_misc(misc)
+            .into_bits();
     }
 
     /// Appends the main groups that have become pending since the last call: each sends one interrupt,
@@ -172,9 +158,9 @@ impl Interrupts {
         for (n, group) in (0..).zip(&mut self.main) {
             let sent = &mut self.sent[usize::from(n)];
             // A masked message is sent when it is unmasked, if the group is still pending (C).
-            let pending = match group.control & MASK_MESSAGE {
-                0 => group.pending(),
-                _ => 0,
+            let pending = match group.control.mask_message() {
+                true => 0,
+                false => group.pending(),
             };
             let fires = pending != 0 && !*sent;
             *sent = pending != 0;
@@ -182,10 +168,10 @@ impl Interrupts {
                 continue;
             }
             fired.push(n);
-            if group.control & AUTO_MASK != 0 {
+            if group.control.auto_mask() {
                 group.mask |= pending;
             }
-            if group.control & AUTO_CLEAR != 0 {
+            if group.control.auto_clear() {
                 group.cause &= !pending;
             }
             *sent = group.pending() != 0;

@@ -2,7 +2,6 @@
 //! hot path looks at the register file.
 
 use super::arbiter::{Mode, Share};
-use super::completion_ring::TX_RECORD;
 use super::queue::{Queue, QueueHalf};
 use super::rate_limit::RateLimit;
 use super::registers::Registers;
@@ -10,12 +9,13 @@ use super::request::BEAT_BYTES;
 use crate::arch::regs::{
     self, AckTimeoutM2s, CfgLen, CompCfg, CompCfg1cS2m, DataBurstCfg, DataCfg, DescCount,
     DescPrefCfg, DescPrefCfg2, DescPrefCfg3, DescRdCfg3, Direction, DwrrCfg, OutstandingM2s,
-    OutstandingS2mRd, OutstandingS2mWr, OutstandingS2mWr2, QueueCfg, QueueDwrrCfg1, QueueDwrrCfg2,
-    QueueDwrrCfg3, RateLimitCfg1, RateLimitCycle, RateLimitFill, RateLimitMask, RateLimiterCfg,
-    RingBaseLow, Spare, StreamCfg, general, global, queue, rate_limit,
+    OutstandingS2mRd, OutstandingS2mWr, OutstandingS2mWr2, PrefQueueEn, QueueCfg, QueueDwrrCfg1,
+    QueueDwrrCfg2, QueueDwrrCfg3, RateLimitCfg1, RateLimitCycle, RateLimitFill, RateLimitMask,
+    RateLimiterCfg, RingBaseLow, Spare, StreamCfg, general, global, queue, rate_limit,
 };
 use crate::arch::{ArchSpec, QueueId};
 use crate::config::EngineConfig;
+use crate::desc::CompletionRecord;
 use crate::units::Addr;
 
 /// Engine-wide limits, from the registers.
@@ -223,7 +223,7 @@ impl QueueHalf {
         completions.base = base(queue::CRBP_HIGH, queue::CRBP_LOW);
         completions.length = self.ring.length;
         completions.record_bytes = match direction {
-            Direction::M2s => TX_RECORD,
+            Direction::M2s => CompletionRecord::TX_BYTES,
             Direction::S2m => {
                 let cfg = registers.global(direction, global::S2M_COMP_CFG_1C);
                 let words = CompCfg1cS2m::from_bits(cfg).desc_size();
@@ -231,8 +231,9 @@ impl QueueHalf {
             }
         };
         let cfg = QueueCfg::from_bits(get(queue::CFG));
-        let enabled = registers.global(direction, global::pref_queue_en(direction));
-        self.prefetch_on = cfg.en_pref() && enabled >> q.0 & 1 == 1;
+        let enabled =
+            PrefQueueEn::from_bits(registers.global(direction, global::pref_queue_en(direction)));
+        self.prefetch_on = cfg.en_pref() && enabled.allows(q);
         self.stream_on = cfg.en_scheduling();
         self.allow_small = cfg.allow_lt_min_pref();
         self.fifo_depth =

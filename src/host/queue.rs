@@ -4,8 +4,8 @@
 use super::bus::{Bus, BusError};
 use super::pring::{Pring, PringError};
 use crate::arch::regs::{
-    ChangeState, CompCfg, Direction, M2sError, QueueCfg, QueueSwCtrl, RateLimitMask, S2mError,
-    global, queue,
+    ChangeState, CompCfg, Direction, M2sError, PrefQueueEn, QueueCfg, QueueSwCtrl, RateLimitMask,
+    S2mError, global, queue,
 };
 use crate::arch::{Arch, EngineId, QueueId};
 use crate::units::Addr;
@@ -301,7 +301,9 @@ impl QueuePair {
     /// Starts one half of the queue and of its engine.
     fn enable(&self, bus: &mut dyn Bus, direction: Direction) -> Result<(), BusError> {
         let allowed = self.global_reg(direction, global::pref_queue_en(direction));
-        update(bus, allowed, |value| value | 1 << self.queue.0)?;
+        update(bus, allowed, |value| {
+            PrefQueueEn::from_bits(value).with(self.queue).into_bits()
+        })?;
         self.switch(bus, direction, true)?;
         let run = ChangeState::new().with_normal(true).into_bits();
         bus.write_reg(self.global_reg(direction, global::CHANGE_STATE), run)
