@@ -1,53 +1,21 @@
 //! A litmus test as a scenario: the same cells, rings and observers in the words of scenario files, with
 //! latencies, doorbells and start times drawn from a seed under which the run shows the outcome asked.
 
+mod error;
 mod program;
 mod text;
 
-use super::file::{Scenario, ScenarioError};
-use super::run::RunError;
-use crate::config::{Config, ConfigError};
+pub use error::EmitError;
+
+use super::file::Scenario;
+use crate::config::Config;
 use crate::order::litmus::{Answer, Case};
 use crate::order::outcome::Condition;
 use crate::order::timed::JITTER;
+use error::{ALLOWED_SEEDS, FORBIDDEN_SEEDS};
 use program::{Program, Schedule};
 use std::path::Path;
 use text::Text;
-
-/// Seeds that are tried until an allowed outcome appears, and that a forbidden one must survive.
-const ALLOWED_SEEDS: u64 = 2000;
-const FORBIDDEN_SEEDS: u64 = 10;
-
-/// Why a litmus test cannot be made a scenario.
-#[derive(Debug, thiserror::Error)]
-pub enum EmitError {
-    /// Scenario files have no words for it.
-    #[error("a scenario cannot express {0}")]
-    NotExpressible(String),
-    /// The config cannot be used with other latencies.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// The scenario is none.
-    #[error("the scenario made of it is refused: {0}")]
-    Refused(#[from] ScenarioError),
-    /// The scenario cannot be run.
-    #[error(transparent)]
-    Run(#[from] RunError),
-    /// A run did not come to its end.
-    #[error("seed {seed}: {why}")]
-    Stopped {
-        /// Its seed.
-        seed: u64,
-        /// Why.
-        why: String,
-    },
-    /// An allowed outcome did not appear.
-    #[error("the outcome is allowed, but none of {ALLOWED_SEEDS} seeds shows it")]
-    NotSeen,
-    /// A forbidden outcome appeared.
-    #[error("seed {0} shows the outcome, which is forbidden")]
-    Forbidden(u64),
-}
 
 /// A litmus test as a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]

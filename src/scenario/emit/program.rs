@@ -1,6 +1,6 @@
 //! What of a litmus test goes where in a scenario.
 
-use super::EmitError;
+use super::error::EmitError;
 use crate::arch::Arch;
 use crate::order::litmus::Case;
 use crate::order::lowering::{BLOCK, CellAt, Lowering};

@@ -1,6 +1,6 @@
 //! Writing the scenario file.
 
-use super::EmitError;
+use super::error::EmitError;
 use super::program::{
     Program, Schedule, barrier, descriptors, packet_barrier, refuse, semaphore, stores,
 };

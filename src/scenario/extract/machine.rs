@@ -1,8 +1,9 @@
 //! A machine without engines: a register write that rings a queue executes, at once and in order, all
 //! that the queue can execute.
 
+use super::cells::{cell_at, event, least};
+use super::error::ExtractError;
 use super::packet::{self, Found};
-use super::{ExtractError, cell_at, event, least};
 use crate::arch::regs::{Direction, RateLimitMask, queue};
 use crate::arch::{EngineId, EventBlock, QueueId};
 use crate::config::Config;
@@ -14,6 +15,9 @@ use crate::sim::Duration;
 use crate::system::SemTest;
 use crate::units::Addr;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Most races that a report holds; further ones are counted.
+const MAX_RACES: usize = 1000;
 
 /// A barrier: engine and queue, index of the packet in the queue, kind.
 pub(super) type BarrierAt = (EngineId, u8, u32, BarrierKind);
@@ -97,7 +101,7 @@ impl<'a> Machine<'a> {
             config,
             ignored,
             memory: PhysicalMemory::new(spec, config.values.host.memory.0)?,
-            detector: Detector::new(config.arch(), super::MAX_RACES),
+            detector: Detector::new(config.arch(), MAX_RACES),
             agent: None,
             tag: 0,
             follows_driver: false,

@@ -1,11 +1,14 @@
 //! The program of a plan, executed in order without an engine, for the race detector: host steps, every
 //! descriptor of every queue, sequencers, and what the expectations look at in the end.
 
+mod cells;
+mod error;
 mod machine;
 mod origins;
 mod packet;
 mod superfluous;
 
+pub use error::ExtractError;
 pub use superfluous::Superfluous;
 
 use super::expects::{Check, Subject, Wanted};
@@ -15,42 +18,14 @@ use super::plan::Plan;
 use super::report::RaceVerdict;
 use super::stage::{Effect, Stage, WaitOn};
 use super::steps::PlannedStep;
-use crate::arch::EventBlock;
 use crate::arch::regs::queue;
-use crate::host::{Bus, BusError, PringError, TimedBus};
+use crate::host::{Bus, BusError, TimedBus};
 use crate::order::race::{Detector, Race, Thread};
 use crate::sim::Duration;
-use crate::system::{Condition, SemTest, SequencerOp, WaitOp};
+use crate::system::{Condition, SequencerOp, WaitOp};
 use crate::units::Addr;
 use machine::{BarrierUse, Ignored, Machine};
 use origins::{Authored, Origins};
-use std::path::PathBuf;
-
-/// Most races that a report holds; further ones are counted.
-const MAX_RACES: usize = 1000;
-
-/// Why a scenario cannot be checked for races.
-#[derive(Debug, thiserror::Error)]
-pub enum ExtractError {
-    /// Memory for the rings could not be mapped.
-    #[error("cannot map memory: {0}")]
-    Memory(#[from] std::io::Error),
-    /// A ring could not be set up.
-    #[error(transparent)]
-    Ring(#[from] PringError),
-    /// A step that the check cannot follow.
-    #[error("{path}:{line}: {call}: {what}", path = path.display())]
-    Step {
-        /// The scenario file.
-        path: PathBuf,
-        /// Line of the step, or of the sequencer's instruction.
-        line: usize,
-        /// What it does.
-        call: String,
-        /// Why it cannot be followed.
-        what: String,
-    },
-}
 
 /// What the race check of a scenario found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -399,25 +374,4 @@ impl Walk<'_> {
         self.scene.sequencers[n].1 += 1;
         Ok(true)
     }
-}
-
-/// The least value with which a test passes.
-fn least(test: SemTest) -> i32 {
-    match test {
-        SemTest::Ge(least) | SemTest::Eq(least) => least,
-    }
-}
-
-/// The window of a block's cells that an offset lies in, and the index of the cell.
-fn cell_at(window: u64, offset: u64) -> Option<u32> {
-    let cells = EventBlock::CELL_BYTES * u64::from(EventBlock::CELLS);
-    let inside = offset
-        .checked_sub(window)
-        .filter(|inside| *inside < cells)?;
-    Some((inside / EventBlock::CELL_BYTES) as u32)
-}
-
-/// What stands for an event where a semaphore is named: setting it counts.
-fn event(block: u32, index: u32) -> (u32, u32) {
-    (block, EventBlock::CELLS + index)
 }

@@ -1,6 +1,6 @@
 //! What a packet reads and writes: plain copies, and whatever the stream processor makes of compute packets.
 
-use super::{cell_at, event};
+use super::cells::{cell_at, event};
 use crate::arch::EventBlock;
 use crate::config::Config;
 use crate::desc::{

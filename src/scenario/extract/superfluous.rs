@@ -1,8 +1,9 @@
 //! Barriers that order nothing: without all of them together, what was ordered still is.
 
+use super::Walked;
+use super::error::ExtractError;
 use super::machine::{BarrierAt, BarrierUse, Ignored};
 use super::origins::Origins;
-use super::{ExtractError, Walked};
 use crate::order::race::{BarrierKind, Origin, Pair};
 use crate::scenario::plan::Plan;
 use crate::scenario::stripped::Strip;

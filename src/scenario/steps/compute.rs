@@ -1,12 +1,14 @@
 //! Packets of the stream processor: reductions, casts, seeds, transposes.
 
-use super::{HostError, HostSide, Stage, Step, names};
+use super::step::{Step, names};
 use crate::desc::{
     BarrierMode, Buffer, CceConstant, CceInfo, CcePacket, DType, KbinOp, Permutation,
     TransposeDims, TransposePacket,
 };
 use crate::document::{FromValue, Value, keys};
 use crate::scenario::given::{Place, Places};
+use crate::scenario::host_side::{HostError, HostSide};
+use crate::scenario::stage::Stage;
 use crate::scenario::words::Name;
 
 names! {

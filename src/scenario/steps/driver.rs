@@ -1,12 +1,13 @@
 //! Copies with the ring-cycle driver of a queue.
 
-use super::{HostError, HostSide, Stage, Step, names};
+use super::step::{Step, names};
 use crate::document::{Keys, Read, Table, keys};
 use crate::host::{DriverMemory, HOST_QUEUE_DESCS, PollMode};
 use crate::scenario::given::{Place, Queue, Stretch};
+use crate::scenario::host_side::{HostError, HostSide};
 use crate::scenario::place::Region;
 use crate::scenario::scope::Context;
-use crate::scenario::stage::Effect;
+use crate::scenario::stage::{Effect, Stage};
 use crate::units::Bytes;
 
 names! {

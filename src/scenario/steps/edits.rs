@@ -1,8 +1,10 @@
 //! Edits of descriptors that are in a vring.
 
-use super::{HostError, HostSide, Stage, Step, names};
+use super::step::{Step, names};
 use crate::document::keys;
 use crate::scenario::given::{BlockCell, Place};
+use crate::scenario::host_side::{HostError, HostSide};
+use crate::scenario::stage::Stage;
 use crate::scenario::words::Name;
 use crate::units::Bytes;
 

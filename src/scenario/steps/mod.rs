@@ -1,5 +1,9 @@
 //! `[[step]]`: what the host does, in order. Each kind of step is one type, which says its name, its keys,
 //! how it is read, what it works on, and how it is done; the kinds are listed in [`KINDS`].
+//!
+//! To add a step, write its type in one of the modules below: a struct in `keys!` (or [`Keys`] by hand), its
+//! name in `names!`, and its [`Step`]. Then add its line to [`KINDS`]. Parsing, planning, the trial before the
+//! run, the race check and hints for misspelt keys work from these.
 
 mod compute;
 mod driver;
@@ -10,42 +14,17 @@ mod producers;
 mod pseudo;
 mod queues;
 mod registers;
+mod step;
 mod templates;
 mod transfers;
 mod wait;
 
 pub(super) use queues::{Doorbell, Trigger};
+pub(super) use step::Step;
 
-use super::host_side::{HostError, HostSide};
-use super::scope::{Context, Scope};
-use super::stage::{Effect, Stage};
+use super::scope::Context;
 use crate::document::{At, Keys, Mark, Read, Table, hint};
-use std::fmt::Debug;
-
-/// A step as it is planned: resolved for one arch.
-pub(super) trait Step: Debug + Send + Sync {
-    /// What it works on, in a few words.
-    fn detail(&self) -> String;
-
-    /// Makes known what later parts of the scenario may name.
-    fn declare(&self, _scope: &mut Scope<'_>) -> Read<()> {
-        Ok(())
-    }
-
-    /// What it does to others.
-    fn effect(&self) -> Effect<'_> {
-        Effect::Nothing
-    }
-
-    /// Does it; on a scratch memory to see whether it can be done, and in the run.
-    fn perform(&self, host: &mut HostSide, stage: &mut dyn Stage) -> Result<(), HostError>;
-}
-
-/// A type of step.
-trait Named {
-    /// Its name, by the runtime's own where that has one.
-    const NAME: &'static str;
-}
+use step::Named;
 
 /// What a scenario needs to know of a type of step.
 struct Kind {
@@ -164,13 +143,3 @@ pub(super) fn keys(known: &mut Vec<&'static str>) {
     known.extend(COMMON_KEYS);
     KINDS.iter().for_each(|kind| (kind.keys)(known));
 }
-
-/// Gives types of steps their names.
-macro_rules! names {
-    ($($step:ty => $name:literal;)*) => {$(
-        impl $crate::scenario::steps::Named for $step {
-            const NAME: &'static str = $name;
-        }
-    )*};
-}
-use names;

@@ -1,10 +1,12 @@
 //! Packets of copies.
 
-use super::{HostError, HostSide, Stage, Step, names};
+use super::step::{Step, names};
 use crate::desc::{BarrierMode, Buffer, CopyPacket};
 use crate::document::{Tables, keys};
 use crate::host::{DmaOp, IoStep, Signal};
 use crate::scenario::given::{Stretch, Told};
+use crate::scenario::host_side::{HostError, HostSide};
+use crate::scenario::stage::Stage;
 use crate::scenario::words::Name;
 use crate::units::Bytes;
 

@@ -1,14 +1,16 @@
 //! Sets of rings that the runtime's producers make; such rings are for no tile in particular.
 
 use super::packets::Move;
-use super::{HostError, HostSide, Stage, Step, names};
+use super::step::{Step, names};
 use crate::document::{Keys, Read, Table, Tables, keys};
 use crate::host::{
     Refill, Signal, TableLoad, TableRing, VringSet, act_tbl_rings, data_refill_rings,
     dynamic_config_rings, seed_set_rings,
 };
 use crate::scenario::given::{Place, Told};
+use crate::scenario::host_side::{HostError, HostSide};
 use crate::scenario::scope::Context;
+use crate::scenario::stage::Stage;
 
 const TILE: u64 = 0;
 

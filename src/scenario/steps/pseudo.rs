@@ -1,10 +1,12 @@
 //! Copies that the runtime's pseudo instructions describe.
 
-use super::{HostError, HostSide, Stage, Step, names};
+use super::step::{Step, names};
 use crate::document::{Keys, Read, Table, keys};
 use crate::host::{Pattern, PseudoCopy, Step as Stride};
 use crate::scenario::given::{Place, Stretch};
+use crate::scenario::host_side::{HostError, HostSide};
 use crate::scenario::scope::Context;
+use crate::scenario::stage::Stage;
 use crate::scenario::words::Name;
 
 names! {

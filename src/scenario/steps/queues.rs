@@ -1,13 +1,13 @@
 //! Rings and queues: dumps, initialisation, doorbells.
 
-use super::{HostError, HostSide, Stage, Step, names};
+use super::step::{Step, names};
 use crate::arch::regs::Direction;
 use crate::document::{At, Key, Keys, NoValue, Read, Table, keys};
 use crate::host::QueueOptions;
 use crate::scenario::given::{Queue, RingPair};
-use crate::scenario::host_side::{DumpTo, RingCounts};
+use crate::scenario::host_side::{DumpTo, HostError, HostSide, RingCounts};
 use crate::scenario::scope::Context;
-use crate::scenario::stage::Effect;
+use crate::scenario::stage::{Effect, Stage};
 use crate::scenario::words::Name;
 
 names! {

@@ -1,9 +1,11 @@
 //! Registers by their names.
 
-use super::{HostError, HostSide, Scope, Stage, Step, names};
+use super::step::{Step, names};
 use crate::document::{At, Read, keys};
 use crate::scenario::given::Register;
-use crate::scenario::stage::Effect;
+use crate::scenario::host_side::{HostError, HostSide};
+use crate::scenario::scope::Scope;
+use crate::scenario::stage::{Effect, Stage};
 use crate::scenario::words::Name;
 
 /// Bytes of a register.

@@ -1,9 +1,11 @@
 //! Templates of rings, and rings built from them.
 
-use super::{HostError, HostSide, Stage, Step, names};
+use super::step::{Step, names};
 use crate::document::{Tables, keys};
 use crate::host::{DevmemLoad, MemRefTable, Tensor, TensorSet, devmem_load_template};
 use crate::scenario::given::Stretch;
+use crate::scenario::host_side::{HostError, HostSide};
+use crate::scenario::stage::Stage;
 use crate::scenario::words::Name;
 
 names! {

@@ -1,8 +1,10 @@
 //! Descriptors of single transfers: copies, events, semaphores.
 
-use super::{HostError, HostSide, Stage, Step, names};
+use super::step::{Step, names};
 use crate::document::keys;
 use crate::scenario::given::{Barrier, BlockCell, Engine, Stretch, event_action};
+use crate::scenario::host_side::{HostError, HostSide};
+use crate::scenario::stage::Stage;
 use crate::scenario::words::Name;
 use crate::units::Bytes;
 

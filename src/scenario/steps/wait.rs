@@ -1,12 +1,13 @@
 //! Waits: exactly one thing each, most of them not for longer than a timeout.
 
-use super::{HostError, HostSide, Stage, Step, names};
+use super::step::{Step, names};
 use crate::document::{At, Keys, Read, Table, keys};
 use crate::scenario::given::{BlockCell, Queue};
+use crate::scenario::host_side::{HostError, HostSide};
 use crate::scenario::place::Location;
 use crate::scenario::quantity::Span;
 use crate::scenario::scope::{Context, Scope};
-use crate::scenario::stage::{Effect, WaitOn};
+use crate::scenario::stage::{Effect, Stage, WaitOn};
 use crate::scenario::words::Affirmed;
 use crate::sim::Duration;
 use crate::system::{Condition, SemTest};
