@@ -1,7 +1,7 @@
 //! Newtypes for the quantities that must not be mixed: addresses, byte counts, clock cycles and
 //! frequencies, with the unit strings (`64KiB`, `850MHz`) that configs and scenarios use.
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
@@ -181,18 +181,6 @@ impl fmt::Display for BytesPerSecond {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_scaled(f, self.0, RATE_UNITS)
     }
-}
-
-/// Deserializes a string through [`FromStr`], so that the error points at the string.
-pub(crate) fn from_text<'de, D, T>(deserializer: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: FromStr,
-    T::Err: fmt::Display,
-{
-    String::deserialize(deserializer)?
-        .parse()
-        .map_err(serde::de::Error::custom)
 }
 
 #[cfg(test)]

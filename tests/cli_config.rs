@@ -43,7 +43,7 @@ fn config_show_prints_and_checks_a_file() {
         .assert()
         .code(2)
         .stdout_eq("")
-        .stderr_eq("error: config [..]mine.toml: [..]\n...\nunknown field `burst_byte`[..]\n...\n");
+        .stderr_eq("error: config [..]mine.toml:[..]: engine: \"burst_bytes\" is missing[..]\n[..]mine.toml:25:1: engine.burst_byte: unknown key; did you mean \"burst_bytes\"?\n");
 }
 
 #[test]

@@ -279,52 +279,52 @@ fn bad_configs_are_refused() {
         (
             "nFAW = 15",
             "nFAV = 15",
-            "error: memory config [..]mine.toml: TOML parse error at line [..]\n...\nunknown field `nFAV`[..]\n...\n",
+            "error: memory config [..]mine.toml:44:1: timing: \"nFAW\" is missing[..]\n[..]mine.toml:66:1: timing.nFAV: unknown key; did you mean \"nFAW\"?\n",
         ),
         (
             "nFAW = 15",
             "",
-            "error: memory config [..]mine.toml: TOML parse error at line [..]\n...\nmissing field `nFAW`\n...\n",
+            "error: memory config [..]mine.toml:44:1: timing: \"nFAW\" is missing; write a whole number, 0 to 4294967295\n",
         ),
         (
             "clock = \"1GHz\"",
             "clock = \"1\"",
-            "error: memory config [..]mine.toml: TOML parse error at line [..]\n...\n\"1\" is not a frequency[..]\n...\n",
+            "error: memory config [..]mine.toml:10:9: device.clock: \"1\" is not a frequency[..]\n",
         ),
         (
             "nCCDL = 4",
             "nCCDL = 1",
-            "error: memory config [..]mine.toml: timing.nCCDL = 1: must be at least nCCDS and at most 1000000\n",
+            "error: memory config [..]mine.toml:62:9: timing.nCCDL: 1 is invalid; must be at least nCCDS and at most 1000000\n",
         ),
         (
             "banks = 4",
             "banks = 3",
-            "error: memory config [..]mine.toml: device.banks = 3: must be a power of two from 1 to 16\n",
+            "error: memory config [..]mine.toml:17:9: device.banks: 3 is invalid; must be a power of two from 1 to 16\n",
         ),
         (
             "write_high = 28",
             "write_high = 33",
-            "error: memory config [..]mine.toml: controller.write_high = 33: must be 1 to controller.write_queue\n",
+            "error: memory config [..]mine.toml:37:14: controller.write_high: 33 is invalid; must be 1 to controller.write_queue\n",
         ),
         (
             "nRC = 48",
             "nRC = 47",
-            "error: memory config [..]mine.toml: timing.nRC = 47: must be at least nRAS + nRP, in which a row is closed again, and at most 1000000\n",
+            "error: memory config [..]mine.toml:56:7: timing.nRC: 47 is invalid; must be at least nRAS + nRP, in which a row is closed again, and at most 1000000\n",
         ),
         (
             "nRAS = 34",
             "nRAS = 40",
-            "error: memory config [..]mine.toml: timing.nRC = 48: must be at least nRAS + nRP, [..]\n",
+            "error: memory config [..]mine.toml:56:7: timing.nRC: 48 is invalid; must be at least nRAS + nRP, [..]\n",
         ),
         (
             "nREFI = 3900",
             "nREFI = 260",
-            "error: memory config [..]mine.toml: timing.nREFI = 260: must be 0 (no refresh), or at least [..]\n",
+            "error: memory config [..]mine.toml:74:9: timing.nREFI: 260 is invalid; must be 0 (no refresh), or at least [..]\n",
         ),
         (
             "column\"",
             "colum\"",
-            "error: memory config [..]mine.toml: mapping.order = \"row bank bank_group colum\": \"colum\" is none of [..]\n",
+            "error: memory config [..]mine.toml:27:9: mapping.order: \"row bank bank_group colum\" is invalid; \"colum\" is none of [..]\n",
         ),
     ] {
         refused(edited(from, to), message);

@@ -136,22 +136,22 @@ fn refusals_name_file_line_and_what_would_be_right() {
         (
             "copy = \"one\", to = \"x\"",
             "copy = \"uno\", to = \"x\"",
-            "t.toml:14: there is no cell \"uno\"",
+            "t.toml:14:28: queue[0].descs[0].copy: there is no cell \"uno\"",
         ),
         (
             "to = \"x\" }",
             "to = \"x\", size = 8 }",
-            "t.toml:14: bytes 0..8 are no whole grains of 4 within the 4 bytes of \"x\"",
+            "t.toml:14:40: queue[0].descs[0].to: bytes 0..8 are no whole grains of 4 within the 4 bytes of \"x\"",
         ),
         (
             "to = \"x\" }",
             "to = \"x\", inc = \"y\" }",
-            "t.toml:14: a descriptor needs exactly one of \"to\" and \"inc\"",
+            "t.toml:14:5: queue[0].descs[0]: a descriptor needs exactly one of \"to\" and \"inc\"",
         ),
         (
             "to = \"y\" }",
             "to = \"y\", concat = true }",
-            "t.toml:15: queue Q0 does not end with a whole packet",
+            "t.toml:15:5: queue[0].descs[1]: queue Q0 does not end with a whole packet",
         ),
         (
             "on = [\"p1\"]",
@@ -170,8 +170,16 @@ fn refusals_name_file_line_and_what_would_be_right() {
         ),
         ("r1 = 1", "r7 = 1", "there is no register or cell \"r7\""),
         ("r1 = 1", "r1 = \"many\"", "write a number, or \"!= N\""),
-        ("about =", "abuot =", "unknown field `abuot`"),
-        ("mode = \"dmb\"", "mode = \"dbm\"", "unknown variant `dbm`"),
+        (
+            "about =",
+            "abuot =",
+            "t.toml:4:1: abuot: unknown key; did you mean \"about\"?",
+        ),
+        (
+            "mode = \"dmb\"",
+            "mode = \"dbm\"",
+            "mode: \"dbm\" is not \"none\", \"dmb\", \"write_barrier\" or \"sow\"",
+        ),
     ] {
         let (out, err, code) = edited(from, to);
         assert_eq!((out.as_str(), code), ("", Some(2)), "{to}: {err}");

@@ -2,7 +2,7 @@
 
 use super::table::Table;
 use super::value::FromValue;
-use super::{At, Read};
+use super::{At, NoValue, Read};
 
 /// What a table is read as. `C` is what reading needs to know besides the text.
 pub(crate) trait Keys<C>: Sized {
@@ -92,6 +92,73 @@ impl<C: Copy, T: Keys<C>> Key<C> for Tables<T> {
         T::names(known);
     }
 }
+
+/// An array of tables, none of which is repeated.
+#[derive(Debug)]
+pub(crate) struct List<T>(pub Vec<T>);
+
+impl<T> Default for List<T> {
+    fn default() -> List<T> {
+        List(Vec::new())
+    }
+}
+
+impl<C: Copy, T: Keys<C>> Key<C> for List<T> {
+    fn read(table: &Table<'_>, key: &'static str, context: C) -> Read<Self> {
+        if !table.has(key) {
+            table.ask(key);
+            return Err(table.report(format!("\"{key}\" is missing; write [[{key}]]")));
+        }
+        let read = |item: &Option<Table<'_>>| {
+            let table = item.as_ref().ok_or(NoValue)?;
+            let value = T::read(table, context);
+            table.finish()?;
+            value
+        };
+        let found: Vec<Read<T>> = table.items(key).iter().map(read).collect();
+        found.into_iter().collect::<Read<Vec<T>>>().map(List)
+    }
+
+    fn names(key: &'static str, known: &mut Vec<&'static str>) {
+        known.push(key);
+        T::names(known);
+    }
+}
+
+/// A table together with its place.
+impl<C, T: Keys<C>> Keys<C> for At<T> {
+    fn read(table: &Table<'_>, context: C) -> Read<Self> {
+        let mark = table.mark().clone();
+        T::read(table, context).map(|value| At { value, mark })
+    }
+
+    fn names(known: &mut Vec<&'static str>) {
+        T::names(known);
+    }
+}
+
+/// Makes tables of structs keys of the tables that hold them.
+macro_rules! subtables {
+    ($($name:ty;)*) => {$(
+        impl<C: Copy> $crate::document::Key<C> for $name {
+            fn read(
+                table: &$crate::document::Table<'_>,
+                key: &'static str,
+                context: C,
+            ) -> $crate::document::Read<Self> {
+                let under = <$crate::document::Under<Self> as $crate::document::Key<C>>::read(
+                    table, key, context,
+                );
+                under.map(|under| under.0)
+            }
+
+            fn names(key: &'static str, known: &mut Vec<&'static str>) {
+                <$crate::document::Under<Self> as $crate::document::Key<C>>::names(key, known);
+            }
+        }
+    )*};
+}
+pub(crate) use subtables;
 
 /// Declares a struct of the keys of a table. Each field is a key of its name, or of the name in
 /// parentheses behind it; one with `= default` may be left out, as may one whose type is an `Option`.

@@ -5,20 +5,21 @@
 //! [`keys!`], which makes a struct of the keys and their types and reads it.
 
 mod keys;
+mod quantities;
 mod repeat;
 mod table;
 mod value;
 
-pub(crate) use keys::{Key, Keys, Tables, Under, keys};
+pub(crate) use keys::{Key, Keys, List, Tables, Under, keys, subtables};
 pub(crate) use table::{Table, hint};
 pub(crate) use value::{FromValue, Value, from_text, integer, named};
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use toml::de::DeTable;
 
 /// A place in a file: the byte where it starts and the path of keys that leads to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,6 +60,16 @@ pub(crate) struct NoValue;
 
 /// What was read, if there is a value.
 pub(crate) type Read<T> = Result<T, NoValue>;
+
+/// A value of the right type that makes no sense.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    /// Dotted key.
+    pub key: String,
+    pub value: String,
+    /// What would be right.
+    pub right: String,
+}
 
 /// One thing that is wrong with a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -127,8 +138,22 @@ impl Document {
         NoValue
     }
 
-    pub fn report_span(&self, span: Option<Range<usize>>, message: &str) {
-        self.record(span.map_or(0, |span| span.start), "", message.to_string());
+    /// Records a problem of the file as a whole.
+    pub fn report_file(&self, message: impl Into<String>) -> NoValue {
+        self.record(0, "", message.into());
+        NoValue
+    }
+
+    /// Parses the text and reads its table: the result, or everything that is wrong.
+    pub fn parse<T>(&self, read: impl FnOnce(&Table<'_>) -> Read<T>) -> Result<T, Vec<Diagnostic>> {
+        let (table, errors) = DeTable::parse_recoverable(&self.text);
+        for error in &errors {
+            let offset = error.span().map_or(0, |span| span.start);
+            self.record(offset, "", error.message().to_string());
+        }
+        self.conclude(Ok(()))?;
+        let value = read(&Table::root(self, table.get_ref()));
+        self.conclude(value)
     }
 
     /// A repeated table reports each problem once, under the key of its first repetition.
@@ -183,6 +208,17 @@ impl Document {
         };
         Err(problems.into_iter().map(diagnostic).collect())
     }
+}
+
+/// The text of a file with another value under a dotted key, if it has the key.
+pub(crate) fn with_value(text: &str, key: &str, value: &str) -> Option<String> {
+    let span = {
+        let table = DeTable::parse(text).ok()?;
+        table::value_at(table.get_ref(), key)?.span()
+    };
+    let mut text = text.to_string();
+    text.replace_range(span, value);
+    Some(text)
 }
 
 #[cfg(test)]

@@ -7,10 +7,10 @@
 
 use super::repeat::Bindings;
 use super::value::{FromValue, Value, wrong_type};
-use super::{At, Document, Mark, NoValue, Read};
-use std::cell::RefCell;
+use super::{At, Document, Mark, NoValue, Read, Refusal};
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeString, DeTable, DeValue};
 
 /// One table being read.
 pub(crate) struct Table<'a> {
@@ -19,6 +19,8 @@ pub(crate) struct Table<'a> {
     pub(super) mark: Mark,
     variables: Rc<Bindings>,
     pub(super) asked: RefCell<Vec<&'static str>>,
+    /// The file chooses the keys.
+    open: Cell<bool>,
 }
 
 impl<'a> Table<'a> {
@@ -43,6 +45,7 @@ impl<'a> Table<'a> {
             mark,
             variables,
             asked: RefCell::default(),
+            open: Cell::default(),
         }
     }
 
@@ -65,6 +68,46 @@ impl<'a> Table<'a> {
         self.ask(key);
         let value = self.table.get(key)?;
         Some((self.mark_of(key, value.span().start), value.get_ref()))
+    }
+
+    /// The values of a table whose keys are names that the file chooses, sorted by name.
+    pub fn each_value<T: FromValue>(&self) -> Vec<(At<String>, Read<T>)> {
+        let value = |mark: &Mark, raw| {
+            let read = self.value_of(mark, raw, T::EXPECTED, T::from_value);
+            read.map(|value| value.value)
+        };
+        self.each(value)
+    }
+
+    /// The tables of a table whose keys are names that the file chooses, sorted by name.
+    pub fn each_table(&self) -> Vec<(At<String>, Read<Table<'a>>)> {
+        self.each(|mark, raw| self.table_of(mark, raw))
+    }
+
+    fn each<T>(
+        &self,
+        read: impl Fn(&Mark, &'a DeValue<'a>) -> Read<T>,
+    ) -> Vec<(At<String>, Read<T>)> {
+        self.open.set(true);
+        let entry =
+            |(key, value): (&toml::Spanned<DeString<'_>>, &'a toml::Spanned<DeValue<'a>>)| {
+                let name = key.get_ref().to_string();
+                let mark = self.mark_of(&name, value.span().start);
+                let read = read(&mark, value.get_ref());
+                let mark = self.mark_of(&name, key.span().start);
+                (At { value: name, mark }, read)
+            };
+        self.table.iter().map(entry).collect()
+    }
+
+    /// Records that a value, of the right type, is invalid.
+    pub fn refuse(&self, refusal: &Refusal) -> NoValue {
+        let at = value_at(self.table, &refusal.key);
+        let offset = at.map_or(self.mark.offset, |value| value.span().start);
+        let mark = self.mark_of(&refusal.key, offset);
+        let Refusal { value, right, .. } = refusal;
+        self.document
+            .report(&mark, format!("{value} is invalid; {right}"))
     }
 
     /// The place of a key of this table.
@@ -102,15 +145,26 @@ impl<'a> Table<'a> {
         expected: &str,
         read: impl FnOnce(&Value<'_>) -> Result<Option<T>, String>,
     ) -> Read<Option<At<T>>> {
-        let Some((mark, raw)) = self.look_up(key) else {
-            return Ok(None);
-        };
+        match self.look_up(key) {
+            Some((mark, raw)) => self.value_of(&mark, raw, expected, read).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn value_of<T>(
+        &self,
+        mark: &Mark,
+        raw: &DeValue<'_>,
+        expected: &str,
+        read: impl FnOnce(&Value<'_>) -> Result<Option<T>, String>,
+    ) -> Read<At<T>> {
         let value = Value {
             raw,
             variables: self.variables.clone(),
         };
+        let mark = mark.clone();
         match read(&value) {
-            Ok(Some(value)) => Ok(Some(At { value, mark })),
+            Ok(Some(value)) => Ok(At { value, mark }),
             Ok(None) => Err(self.document.report(&mark, wrong_type(expected, raw, ""))),
             Err(message) => Err(self.document.report(&mark, message)),
         }
@@ -148,16 +202,16 @@ impl<'a> Table<'a> {
 
     /// A table under a key that may be left out.
     pub fn table(&self, key: &'static str) -> Read<Option<Table<'a>>> {
-        let Some((mark, raw)) = self.look_up(key) else {
-            return Ok(None);
-        };
+        match self.look_up(key) {
+            Some((mark, raw)) => self.table_of(&mark, raw).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn table_of(&self, mark: &Mark, raw: &'a DeValue<'a>) -> Read<Table<'a>> {
+        let (mark, variables) = (mark.clone(), self.variables.clone());
         match raw.as_table() {
-            Some(table) => Ok(Some(Table::new(
-                self.document,
-                table,
-                mark,
-                self.variables.clone(),
-            ))),
+            Some(table) => Ok(Table::new(self.document, table, mark, variables)),
             None => {
                 let found = raw.type_str();
                 let message = format!("expected a table {{ … }}, found a TOML {found}");
@@ -175,6 +229,20 @@ impl<'a> Table<'a> {
     /// The tables of an array of tables, repeated ones as often as they say, each with its index in
     /// the file. A key that is left out is an empty array.
     pub fn tables(&self, key: &'static str) -> Vec<(usize, Table<'a>)> {
+        let repeated = |(index, table): (usize, Table<'a>)| {
+            let tables = table.repeated().unwrap_or_default();
+            tables.into_iter().map(move |table| (index, table))
+        };
+        let items = self.items(key).into_iter().enumerate();
+        items
+            .filter_map(|(n, table)| Some((n, table?)))
+            .flat_map(repeated)
+            .collect()
+    }
+
+    /// The tables of an array of tables, for each that is not one `None`. A key that is left out is an empty
+    /// array.
+    pub fn items(&self, key: &'static str) -> Vec<Option<Table<'a>>> {
         let Some((mark, raw)) = self.look_up(key) else {
             return Vec::new();
         };
@@ -183,8 +251,7 @@ impl<'a> Table<'a> {
             self.document.report(&mark, message);
             return Vec::new();
         };
-        let mut readers = Vec::new();
-        for (index, item) in items.iter().enumerate() {
+        let table = |(index, item): (usize, &'a toml::Spanned<DeValue<'a>>)| {
             let mark = Mark {
                 offset: item.span().start,
                 key: format!("{}[{index}]", mark.key).into(),
@@ -193,14 +260,16 @@ impl<'a> Table<'a> {
                 let found = item.get_ref().type_str();
                 let message = format!("expected a table, found a TOML {found}");
                 self.document.report(&mark, message);
-                continue;
+                return None;
             };
-            let reader = Table::new(self.document, table, mark, self.variables.clone());
-            if let Ok(repeated) = reader.repeated() {
-                readers.extend(repeated.into_iter().map(|reader| (index, reader)));
-            }
-        }
-        readers
+            Some(Table::new(
+                self.document,
+                table,
+                mark,
+                self.variables.clone(),
+            ))
+        };
+        items.iter().enumerate().map(table).collect()
     }
 
     /// Reports every key that nobody asked for.
@@ -209,7 +278,7 @@ impl<'a> Table<'a> {
         let mut verdict = Ok(());
         for key in self.table.keys() {
             let name = key.get_ref().as_ref();
-            if asked.contains(&name) {
+            if self.open.get() || asked.contains(&name) {
                 continue;
             }
             let mark = self.mark_of(name, key.span().start);
@@ -217,6 +286,21 @@ impl<'a> Table<'a> {
             verdict = Err(self.document.report(&mark, format!("unknown key{hint}")));
         }
         verdict
+    }
+}
+
+/// The value under a dotted key.
+pub(super) fn value_at<'t>(
+    mut table: &'t DeTable<'t>,
+    dotted: &str,
+) -> Option<&'t toml::Spanned<DeValue<'t>>> {
+    let mut names = dotted.split('.').peekable();
+    loop {
+        let value = table.get(names.next()?)?;
+        match names.peek() {
+            None => return Some(value),
+            Some(_) => table = value.get_ref().as_table()?,
+        }
     }
 }
 

@@ -4,8 +4,9 @@
 //! of its bank group, of the whole pseudo-channel. The command is legal from the latest of them.
 
 use super::command::{Command, Op};
-use super::config::{DramConfig, MAX_BANKS, Timing};
+use super::config::DramConfig;
 use super::mapping::Run;
+use super::parameters::{MAX_BANKS, Timing};
 use std::sync::Arc;
 
 const BANKS: usize = MAX_BANKS as usize;

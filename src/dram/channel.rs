@@ -6,8 +6,9 @@
 
 use super::banks::{Banks, Kind, Rules, bits};
 use super::command::{Command, Done, Observer, Op};
-use super::config::{Controller, DramConfig, MAX_BANKS};
+use super::config::DramConfig;
 use super::mapping::{Place, Run};
+use super::parameters::{Controller, MAX_BANKS};
 use super::queue::{Change, Entry, Queue};
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! Where the bits of an address go: stack, channel, pseudo-channel, bank group, bank, row, column.
 
-use super::config::{Device, MAX_BANKS, Refusal};
+use super::parameters::{Device, MAX_BANKS};
+use crate::document::Refusal;
 use strength_reduce::StrengthReducedU64;
 
 /// The parts of an address, as they are named in `mapping.order`.
@@ -143,7 +144,11 @@ pub struct Place {
 
 impl Mapping {
     pub(super) fn new(device: &Device, order: &str, hash: &[String]) -> Result<Mapping, Refusal> {
-        let refuse = |right: String| ("mapping.order", format!("\"{order}\""), right);
+        let refuse = |right: String| Refusal {
+            key: "mapping.order".to_string(),
+            value: format!("\"{order}\""),
+            right,
+        };
         let counts = [
             device.stacks,
             device.channels,
@@ -209,9 +214,10 @@ impl Mapping {
             let field = FIELDS.iter().position(|known| known == name);
             let field = field
                 .filter(|field| (CHANNEL..=BANK).contains(field))
-                .ok_or_else(|| {
-                    let right = format!("must name {}", FIELDS[CHANNEL..=BANK].join(", "));
-                    ("mapping.hash", format!("\"{name}\""), right)
+                .ok_or_else(|| Refusal {
+                    key: "mapping.hash".to_string(),
+                    value: format!("\"{name}\""),
+                    right: format!("must name {}", FIELDS[CHANNEL..=BANK].join(", ")),
                 })?;
             // A field of one value has no piece and nothing to spread.
             if let Some(highest) = pieces.iter().find(|piece| piece.field == field) {
@@ -541,7 +547,7 @@ mod tests {
         ] {
             let error = config(&[&format!("mapping.order={order}")]).unwrap_err();
             assert!(
-                error.contains("mapping.order = \"") && error.contains(right),
+                error.contains("mapping.order: \"") && error.contains(right),
                 "{error}"
             );
         }
@@ -554,7 +560,7 @@ mod tests {
         assert!(error.contains("must begin with stack"), "{error}");
         let error = config(&[r#"mapping.hash=["row"]"#]).unwrap_err();
         assert!(
-            error.contains("mapping.hash = \"row\": must name channel"),
+            error.contains("mapping.hash: \"row\" is invalid; must name channel"),
             "{error}"
         );
     }

@@ -3,7 +3,7 @@
 //! search for requests to a row just opened.
 
 use super::banks::bits;
-use super::config::{MAX_BANKS, MAX_REQUESTS};
+use super::parameters::{MAX_BANKS, MAX_REQUESTS};
 
 const SLOTS: usize = MAX_REQUESTS as usize;
 const BANKS: usize = MAX_BANKS as usize;

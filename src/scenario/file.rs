@@ -11,7 +11,6 @@ use crate::document::{Diagnostic, Document, Keys, Read, Table, lines};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use toml::de::DeTable;
 
 /// The built-in config of a scenario that names none.
 const DEFAULT_CONFIG: &str = "cayman";
@@ -60,13 +59,7 @@ impl Scenario {
     /// [`ScenarioError`] with every problem found.
     pub fn parse(path: &Path, text: String) -> Result<Scenario, ScenarioError> {
         let document = Document::new(path, text);
-        let (table, errors) = DeTable::parse_recoverable(document.text());
-        for error in &errors {
-            document.report_span(error.span(), error.message());
-        }
-        document.conclude(Ok(())).map_err(ScenarioError::Invalid)?;
-        let head = check(&Table::root(&document, table.get_ref()));
-        let head = document.conclude(head).map_err(ScenarioError::Invalid)?;
+        let head = document.parse(check).map_err(ScenarioError::Invalid)?;
         Ok(Scenario {
             files: Files::new(document.folder().to_path_buf()),
             head,
@@ -123,10 +116,8 @@ impl Scenario {
     /// # Errors
     /// [`ScenarioError`] with every problem found.
     pub fn plan(&self, config: Config, seed: u64) -> Result<Plan, ScenarioError> {
-        let (table, _) = DeTable::parse_recoverable(self.document.text());
-        let root = Table::root(&self.document, table.get_ref());
-        let plan = self.planned(&root, config, seed);
-        self.document.conclude(plan).map_err(ScenarioError::Invalid)
+        let plan = |root: &Table<'_>| self.planned(root, config, seed);
+        self.document.parse(plan).map_err(ScenarioError::Invalid)
     }
 
     fn planned(&self, root: &Table<'_>, config: Config, seed: u64) -> Read<Plan> {

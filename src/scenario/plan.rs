@@ -76,10 +76,7 @@ pub(super) fn build(source: &Source<'_>, config: Config, seed: u64) -> Read<Plan
         sequencers::name(&mut scope, table)
     });
     let loaded = scope.host.load(&prings, &mut Scratch(&mut scope.scratch));
-    loaded.map_err(|error| {
-        document.report_span(None, &error.to_string());
-        NoValue
-    })?;
+    loaded.map_err(|error| document.report_file(error.to_string()))?;
     let tried = try_steps(&mut scope, root);
     let mut names = names?.into_iter();
     let Tried { steps, outputs } = tried?;

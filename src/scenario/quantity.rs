@@ -1,22 +1,10 @@
 //! Sizes and times as scenarios write them.
 
-use crate::arch::Arch;
-use crate::document::{FromValue, Value, from_text};
+use crate::document::{FromValue, from_text};
 use crate::sim::{Clock, Duration};
-use crate::units::{Bytes, Cycles};
+use crate::units::Cycles;
 use std::fmt;
 use std::str::FromStr;
-
-impl FromValue for Bytes {
-    const EXPECTED: &'static str = "a size such as 4096 or \"64KiB\"";
-
-    fn from_value(value: &Value<'_>) -> Result<Option<Self>, String> {
-        match value.text()? {
-            Some(text) => text.parse().map(Some).map_err(|e| format!("{e}")),
-            None => Ok(u64::from_value(value)?.map(Bytes)),
-        }
-    }
-}
 
 /// A length of simulated time, in UDMA clock cycles or by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +15,6 @@ pub(super) enum Span {
 
 from_text! {
     Span, "a time such as \"1ms\", \"250ns\" or \"100000 cycles\"";
-    Arch, "an arch: \"v2\", \"v3\" or \"v4\"";
 }
 
 impl Span {

@@ -80,10 +80,8 @@ pub(super) struct Scope<'a> {
 impl<'a> Scope<'a> {
     pub fn new(document: &'a Document, files: &'a Files, config: &Config, seed: u64) -> Read<Self> {
         let spec = config.arch().spec();
-        let scratch = PhysicalMemory::new(spec, config.values.host.memory.0).map_err(|error| {
-            document.report_span(None, &format!("cannot set up the memory: {error}"));
-            NoValue
-        })?;
+        let scratch = PhysicalMemory::new(spec, config.values.host.memory.0)
+            .map_err(|error| document.report_file(format!("cannot set up the memory: {error}")))?;
         Ok(Scope {
             document,
             files,

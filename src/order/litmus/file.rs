@@ -1,172 +1,204 @@
 //! A litmus file as its text says it (`docs/ordering.md`, "Litmus files"); unknown keys are errors.
 
-use serde::Deserialize;
-use std::collections::BTreeMap;
-use toml::Spanned;
+use crate::arch::Arch;
+use crate::document::{At, FromValue, Keys, List, Read, Table, Under, Value, integer, keys, named};
+use crate::order::outcome::Test;
+use crate::order::program::ObserverKind;
+use toml::de::DeValue;
 
-pub(super) type Name = Spanned<String>;
+pub(super) type Name = At<String>;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct File {
-    pub name: String,
-    /// Row of the catalogue.
-    pub row: String,
-    pub about: String,
-    /// Generations it is for; all if left out.
-    pub arch: Option<Vec<Spanned<String>>>,
-    /// Bytes of an atom.
-    #[serde(default = "word")]
-    pub grain: Spanned<u64>,
-    pub cells: BTreeMap<String, CellDecl>,
-    pub queue: Vec<QueueDecl>,
-    #[serde(default)]
-    pub observer: Vec<ObserverDecl>,
-    /// The outcome asked: one of these.
-    pub outcome: Vec<BTreeMap<Name, Wanted>>,
-    pub expect: Vec<ExpectDecl>,
+keys! {
+    pub(super) struct File {
+        name: String,
+        /// Row of the catalogue.
+        row: String,
+        about: String,
+        /// Generations it is for; all if left out.
+        arch: Option<Vec<Arch>>,
+        /// Bytes of an atom.
+        grain: Option<At<u64>>,
+        cells: Under<Cells>,
+        queue: List<QueueDecl>,
+        observer: List<ObserverDecl> = List::default(),
+        /// The outcome asked: one of these.
+        outcome: List<OutcomeDecl>,
+        expect: List<ExpectDecl>,
+    }
+
+    pub(super) struct CellDecl {
+        value: i32 = 0,
+        bytes: Option<At<u64>>,
+        kind: KindDecl = KindDecl::Memory,
+        /// The cell that a pointer names.
+        names: Option<Name>,
+        /// The label of the descriptor whose source address this is.
+        descriptor: Option<Name>,
+    }
+
+    pub(super) struct QueueDecl {
+        name: String,
+        engine: u32 = 0,
+        rung: bool = true,
+        dmb_masked: bool = false,
+        start_slot: u32 = 0,
+        descs: List<At<DescDecl>>,
+    }
+
+    pub(super) struct DescDecl {
+        label: String = String::new(),
+        copy: Option<Name>,
+        add: Option<At<Vec<String>>>,
+        inc: Option<Name>,
+        through: Option<Name>,
+        to: Option<Name>,
+        from_at: u64 = 0,
+        to_at: u64 = 0,
+        /// Bytes; the whole destination if left out.
+        size: Option<u64>,
+        /// The packet goes on with the next descriptor.
+        concat: bool = false,
+        repeat: u32 = 1,
+        embedded: Option<Name>,
+    }
+
+    pub(super) struct ObserverDecl {
+        name: String,
+        kind: ObserverKind = ObserverKind::Host,
+        ops: List<At<OpDecl>>,
+    }
+
+    pub(super) struct OpDecl {
+        read: Option<Name>,
+        register ("as"): Option<String>,
+        wait: Option<Name>,
+        ge: Option<i32>,
+        eq: Option<i32>,
+        then: Option<ThenDecl>,
+        set: Option<Name>,
+        value: Option<i32>,
+        add: Option<Name>,
+        by: Option<i32>,
+        ring: Option<Name>,
+        complete: Option<Name>,
+        packets: Option<u32>,
+    }
+
+    pub(super) struct ExpectDecl {
+        mode: Mode,
+        /// Labels of the descriptors that carry the barrier.
+        on: Option<At<Vec<String>>>,
+        answer: Answer,
+        arch: Option<Vec<Arch>>,
+    }
 }
 
-fn word() -> Spanned<u64> {
-    Spanned::new(0..0, 4)
+/// Cells by their names.
+#[derive(Debug)]
+pub(super) struct Cells(pub Vec<(Name, CellDecl)>);
+
+impl Keys<()> for Cells {
+    fn read(table: &Table<'_>, context: ()) -> Read<Self> {
+        let read = |(name, table): (Name, Read<Table<'_>>)| {
+            let table = table?;
+            let cell = CellDecl::read(&table, context);
+            table.finish()?;
+            Ok((name, cell?))
+        };
+        let cells: Vec<Read<_>> = table.each_table().into_iter().map(read).collect();
+        cells.into_iter().collect::<Read<_>>().map(Cells)
+    }
+
+    fn names(known: &mut Vec<&'static str>) {
+        <CellDecl as Keys<()>>::names(known);
+    }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct CellDecl {
-    #[serde(default)]
-    pub value: i32,
-    #[serde(default = "word")]
-    pub bytes: Spanned<u64>,
-    #[serde(default)]
-    pub kind: KindDecl,
-    /// The cell that a pointer names.
-    pub names: Option<Name>,
-    /// The label of the descriptor whose source address this is.
-    pub descriptor: Option<Name>,
+/// What registers and cells hold, all at once.
+#[derive(Debug)]
+pub(super) struct OutcomeDecl(pub Vec<(Name, Wanted)>);
+
+impl Keys<()> for OutcomeDecl {
+    fn read(table: &Table<'_>, (): ()) -> Read<Self> {
+        let values = table.each_value().into_iter();
+        let values: Vec<Read<_>> = values.map(|(name, value)| Ok((name, value?))).collect();
+        values.into_iter().collect::<Read<_>>().map(OutcomeDecl)
+    }
+
+    fn names(_: &mut Vec<&'static str>) {}
 }
 
-#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted(pub Test);
+
+impl FromValue for Wanted {
+    const EXPECTED: &'static str = "a number, or \"!= N\"";
+
+    fn from_value(value: &Value<'_>) -> Result<Option<Self>, String> {
+        let refuse = || format!("write {}", Self::EXPECTED);
+        let test = match value.raw {
+            DeValue::Integer(number) => {
+                Test::All(integer::<i32>(number).map_err(|_| refuse())? as u32)
+            }
+            DeValue::String(text) => {
+                let number = text
+                    .strip_prefix("!=")
+                    .and_then(|n| n.trim().parse::<i32>().ok());
+                Test::NotAll(number.ok_or_else(refuse)? as u32)
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(Wanted(test)))
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KindDecl {
-    #[default]
     Memory,
     Host,
     Semaphore,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct QueueDecl {
-    pub name: String,
-    #[serde(default)]
-    pub engine: u32,
-    #[serde(default = "yes")]
-    pub rung: bool,
-    #[serde(default)]
-    pub dmb_masked: bool,
-    #[serde(default)]
-    pub start_slot: u32,
-    pub descs: Vec<Spanned<DescDecl>>,
-}
-
-fn yes() -> bool {
-    true
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct DescDecl {
-    #[serde(default)]
-    pub label: String,
-    pub copy: Option<Name>,
-    pub add: Option<Vec<Name>>,
-    pub inc: Option<Name>,
-    pub through: Option<Name>,
-    pub to: Option<Name>,
-    #[serde(default)]
-    pub from_at: u64,
-    #[serde(default)]
-    pub to_at: u64,
-    /// Bytes; the whole destination if left out.
-    pub size: Option<u64>,
-    /// The packet goes on with the next descriptor.
-    #[serde(default)]
-    pub concat: bool,
-    #[serde(default = "once")]
-    pub repeat: usize,
-    pub embedded: Option<Name>,
-}
-
-fn once() -> usize {
-    1
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ObserverDecl {
-    pub name: String,
-    #[serde(default)]
-    pub kind: ObserverKindDecl,
-    pub ops: Vec<Spanned<OpDecl>>,
-}
-
-#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum ObserverKindDecl {
-    #[default]
-    Host,
-    Sequencer,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct OpDecl {
-    pub read: Option<Name>,
-    #[serde(rename = "as")]
-    pub register: Option<String>,
-    pub wait: Option<Name>,
-    pub ge: Option<i32>,
-    pub eq: Option<i32>,
-    pub then: Option<ThenDecl>,
-    pub set: Option<Name>,
-    pub value: Option<i32>,
-    pub add: Option<Name>,
-    pub by: Option<i32>,
-    pub ring: Option<Name>,
-    pub complete: Option<Name>,
-    pub packets: Option<usize>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ThenDecl {
     Dec,
     Inc,
     Clear,
 }
 
-#[derive(Deserialize)]
-#[serde(untagged)]
-pub(super) enum Wanted {
-    Is(i32),
-    Not(String),
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ExpectDecl {
-    pub mode: Mode,
-    /// Labels of the descriptors that carry the barrier.
-    #[serde(default)]
-    pub on: Vec<Name>,
-    pub answer: Answer,
-    pub arch: Option<Vec<Spanned<String>>>,
+named! {
+    KindDecl, [KindDecl::Memory, KindDecl::Host, KindDecl::Semaphore],
+        (|kind| match kind {
+            KindDecl::Memory => "memory",
+            KindDecl::Host => "host",
+            KindDecl::Semaphore => "semaphore",
+        }),
+        "\"memory\", \"host\" or \"semaphore\"";
+    ObserverKind, [ObserverKind::Host, ObserverKind::Sequencer],
+        (|kind| match kind {
+            ObserverKind::Host => "host",
+            ObserverKind::Sequencer => "sequencer",
+        }),
+        "\"host\" or \"sequencer\"";
+    ThenDecl, [ThenDecl::Dec, ThenDecl::Inc, ThenDecl::Clear],
+        (|then| match then {
+            ThenDecl::Dec => "dec",
+            ThenDecl::Inc => "inc",
+            ThenDecl::Clear => "clear",
+        }),
+        "\"dec\", \"inc\" or \"clear\"";
+    Mode, [Mode::None, Mode::Dmb, Mode::WriteBarrier, Mode::Sow], Mode::name,
+        "\"none\", \"dmb\", \"write_barrier\" or \"sow\"";
+    Answer, [Answer::Allowed, Answer::Forbidden],
+        (|answer| match answer {
+            Answer::Allowed => "allowed",
+            Answer::Forbidden => "forbidden",
+        }),
+        "\"allowed\" or \"forbidden\"";
 }
 
 /// A column of the catalogue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// No barrier.
     None,
@@ -191,8 +223,7 @@ impl Mode {
 }
 
 /// Whether an outcome can happen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// It can.
     Allowed,

@@ -10,6 +10,8 @@ pub use verdict::{TimedVerdict, Verdict, verdict};
 use super::outcome::Asked;
 use super::program::Program;
 use crate::arch::Arch;
+use crate::document::{Diagnostic, Document, Keys, Table, lines};
+use file::File;
 use std::path::{Path, PathBuf};
 
 /// Why a litmus test cannot be used.
@@ -26,24 +28,10 @@ pub enum LitmusError {
     /// A folder without litmus tests.
     #[error("there is no .toml file in {}", .0.display())]
     Empty(PathBuf),
-    /// The text is no TOML, or a key is unknown, missing or of the wrong type.
-    #[error("{path}: {reason}", path = path.display())]
-    Malformed {
-        /// The file.
-        path: PathBuf,
-        /// The parser's message, with line and column.
-        reason: Box<toml::de::Error>,
-    },
-    /// A value makes no sense.
-    #[error("{path}:{line}: {message}", path = path.display())]
-    Invalid {
-        /// The file.
-        path: PathBuf,
-        /// Line, counted from 1.
-        line: usize,
-        /// What is wrong and what would be right.
-        message: String,
-    },
+    /// The text is not TOML, a key is unknown, missing or of the wrong type, or a value makes no sense; in
+    /// file order, at least one entry.
+    #[error("{}", lines(.0))]
+    Invalid(Vec<Diagnostic>),
 }
 
 /// One litmus file.
@@ -103,20 +91,20 @@ impl Litmus {
     /// # Errors
     /// [`LitmusError`].
     pub fn parse(path: &Path, text: &str) -> Result<Litmus, LitmusError> {
-        let file = toml::from_str(text).map_err(|reason| LitmusError::Malformed {
+        let document = Document::new(path, text.to_string());
+        let read = |root: &Table<'_>| {
+            let file = File::read(root, ());
+            root.finish()?;
+            resolve::resolve(&file?).map_err(|wrong| match wrong.at {
+                Some(mark) => document.report(&mark, wrong.message),
+                None => document.report_file(wrong.message),
+            })
+        };
+        let litmus = document.parse(read).map_err(LitmusError::Invalid)?;
+        Ok(Litmus {
             path: path.to_path_buf(),
-            reason: Box::new(reason),
-        })?;
-        resolve::resolve(&file)
-            .map_err(|wrong| LitmusError::Invalid {
-                path: path.to_path_buf(),
-                line: text.get(..wrong.at).unwrap_or("").matches('\n').count() + 1,
-                message: wrong.message,
-            })
-            .map(|litmus| Litmus {
-                path: path.to_path_buf(),
-                ..litmus
-            })
+            ..litmus
+        })
     }
 
     /// Reads a file, or every `.toml` file of a folder in the order of their names.

@@ -1,18 +1,18 @@
 //! From the text of a litmus file to programs: names looked up, barriers put in place.
 
 use super::file::{
-    CellDecl, DescDecl, ExpectDecl, File, KindDecl, Mode, Name, ObserverDecl, ObserverKindDecl,
-    OpDecl, QueueDecl, ThenDecl, Wanted,
+    CellDecl, DescDecl, ExpectDecl, File, KindDecl, Mode, Name, ObserverDecl, OpDecl, QueueDecl,
+    ThenDecl,
 };
 use super::{Case, Litmus};
 use crate::arch::Arch;
-use crate::order::outcome::{Asked, Condition, Test};
+use crate::document::{At, Mark};
+use crate::order::outcome::{Asked, Condition};
 use crate::order::program::{
     Cell, CellKind, Desc, Dest, Observer, ObserverKind, Op, Packet, Program, Queue, Register, Span,
 };
 use crate::system::WaitOp;
 use std::path::PathBuf;
-use toml::Spanned;
 
 /// Longest burst of the built-in configs, in bytes.
 const BURST_BYTES: u64 = 256;
@@ -21,17 +21,19 @@ const BURST_BYTES: u64 = 256;
 const MAX_CELL_BYTES: u64 = 1 << 20;
 const MAX_ATOMS: usize = 4096;
 /// Most repetitions of a descriptor.
-const MAX_REPEAT: usize = 64;
+const MAX_REPEAT: u32 = 64;
+/// Bytes of an atom, and of a cell, unless the file says otherwise.
+const WORD: u64 = 4;
 
-/// What is wrong, and at which byte of the file.
+/// What is wrong, and where; nowhere is the file as a whole.
 pub(super) struct Wrong {
-    pub at: usize,
+    pub at: Option<Mark>,
     pub message: String,
 }
 
-fn wrong<T>(at: usize, message: impl Into<String>) -> Result<T, Wrong> {
+fn wrong<'m, T>(at: impl Into<Option<&'m Mark>>, message: impl Into<String>) -> Result<T, Wrong> {
     Err(Wrong {
-        at,
+        at: at.into().cloned(),
         message: message.into(),
     })
 }
@@ -39,22 +41,23 @@ fn wrong<T>(at: usize, message: impl Into<String>) -> Result<T, Wrong> {
 pub(super) fn resolve(file: &File) -> Result<Litmus, Wrong> {
     let base = program(file)?;
     let mut cases = Vec::new();
-    for expect in &file.expect {
+    for expect in &file.expect.0 {
         let mut program = base.clone();
-        let mut on = Vec::new();
-        for label in &expect.on {
-            put_barrier(&mut program, expect.mode, label)?;
-            on.push(label.get_ref().clone());
+        let on = expect.on.as_ref().map_or(&[][..], |on| &on.value);
+        for label in expect.on.iter().flat_map(names) {
+            put_barrier(&mut program, expect.mode, &label)?;
         }
         if (expect.mode == Mode::None) != on.is_empty() {
-            let at = expect.on.first().map_or(0, |label| label.span().start);
-            return wrong(at, "\"on\" goes with every mode but \"none\"");
+            return wrong(
+                expect.on.as_ref().map(|on| &on.mark),
+                "\"on\" goes with every mode but \"none\"",
+            );
         }
-        for arch in arches(file, expect, &program)? {
+        for arch in arches(file, expect, &program) {
             cases.push(Case {
                 arch,
                 mode: expect.mode,
-                on: on.clone(),
+                on: on.to_vec(),
                 program: program.clone(),
                 asked: asked(file, &program)?,
                 expected: expect.answer,
@@ -71,16 +74,9 @@ pub(super) fn resolve(file: &File) -> Result<Litmus, Wrong> {
 }
 
 /// The generations that a cell of the catalogue applies to.
-fn arches(file: &File, expect: &ExpectDecl, program: &Program) -> Result<Vec<Arch>, Wrong> {
+fn arches(file: &File, expect: &ExpectDecl, program: &Program) -> Vec<Arch> {
     let mut found = Arch::ALL.to_vec();
-    for list in [&file.arch, &expect.arch].into_iter().flatten() {
-        let mut named: Vec<Arch> = Vec::new();
-        for name in list {
-            match name.get_ref().parse() {
-                Ok(arch) => named.push(arch),
-                Err(error) => return wrong(name.span().start, error.to_string()),
-            }
-        }
+    for named in [&file.arch, &expect.arch].into_iter().flatten() {
         found.retain(|arch| named.contains(arch));
     }
     let descs = || {
@@ -95,7 +91,16 @@ fn arches(file: &File, expect: &ExpectDecl, program: &Program) -> Result<Vec<Arc
         let sow = caps.strong_order_writes || descs().all(|desc| !desc.sow);
         sow && (caps.embedded_semaphore || descs().all(|desc| desc.embedded.is_none()))
     });
-    Ok(found)
+    found
+}
+
+/// The names of an array, each at its place.
+fn names(list: &At<Vec<String>>) -> impl Iterator<Item = Name> {
+    let at = |name: &String| Name {
+        value: name.clone(),
+        mark: list.mark.clone(),
+    };
+    list.value.iter().map(at)
 }
 
 fn put_barrier(program: &mut Program, mode: Mode, label: &Name) -> Result<(), Wrong> {
@@ -105,7 +110,7 @@ fn put_barrier(program: &mut Program, mode: Mode, label: &Name) -> Result<(), Wr
         .flat_map(|queue| &mut queue.packets);
     let mut found = false;
     for desc in packets.flat_map(|packet| &mut packet.descs) {
-        if desc.label != *label.get_ref() {
+        if desc.label != label.value {
             continue;
         }
         found = true;
@@ -123,16 +128,15 @@ fn put_barrier(program: &mut Program, mode: Mode, label: &Name) -> Result<(), Wr
 }
 
 fn unknown<T>(what: &str, name: &Name) -> Result<T, Wrong> {
-    let message = format!("there is no {what} \"{}\"", name.get_ref());
-    wrong(name.span().start, message)
+    let message = format!("there is no {what} \"{}\"", name.value);
+    wrong(&name.mark, message)
 }
 
 fn program(file: &File) -> Result<Program, Wrong> {
-    let grain = *file.grain.get_ref();
+    let grain = file.grain.as_ref().map_or(WORD, |grain| grain.value);
     if grain == 0 || !grain.is_multiple_of(4) || grain > MAX_CELL_BYTES {
-        let at = file.grain.span().start;
         return wrong(
-            at,
+            file.grain.as_ref().map(|grain| &grain.mark),
             format!("grain must be a multiple of 4, at most {MAX_CELL_BYTES}"),
         );
     }
@@ -141,61 +145,63 @@ fn program(file: &File) -> Result<Program, Wrong> {
         grain,
         ..Program::default()
     };
-    for (name, decl) in &file.cells {
+    for (name, decl) in &file.cells.0.0 {
         let cell = cell(file, &program, name, decl)?;
         program.cells.push(cell);
     }
-    if file
-        .queue
-        .iter()
-        .flat_map(|q| &q.descs)
-        .any(|d| d.get_ref().inc.is_some())
-    {
+    let mut descs = file.queue.0.iter().flat_map(|queue| &queue.descs.0);
+    if descs.any(|desc| desc.inc.is_some()) {
         program.cells.push(set_constant(&program));
     }
-    for decl in &file.queue {
+    for decl in &file.queue.0 {
         let queue = queue(&program, decl)?;
         program.queues.push(queue);
     }
-    for decl in &file.observer {
+    for decl in &file.observer.0 {
         let observer = observer(&mut program, file, decl)?;
         program.observers.push(observer);
     }
     Ok(program)
 }
 
-fn cell(file: &File, program: &Program, name: &str, decl: &CellDecl) -> Result<Cell, Wrong> {
-    let at = decl.bytes.span().start;
+fn cell(file: &File, program: &Program, name: &Name, decl: &CellDecl) -> Result<Cell, Wrong> {
+    let at = decl.bytes.as_ref().map_or(&name.mark, |bytes| &bytes.mark);
     let bytes = match decl.names.is_some() || decl.descriptor.is_some() {
         true => 8,
-        false => *decl.bytes.get_ref(),
+        false => decl.bytes.as_ref().map_or(WORD, |bytes| bytes.value),
     };
     let count = bytes.div_ceil(program.grain) as usize;
     if bytes == 0 || !bytes.is_multiple_of(4) || bytes > MAX_CELL_BYTES {
-        let message =
-            format!("cell {name}: bytes must be a multiple of 4, at most {MAX_CELL_BYTES}");
+        let message = format!(
+            "cell {}: bytes must be a multiple of 4, at most {MAX_CELL_BYTES}",
+            name.value
+        );
         return wrong(at, message);
     }
     let first = program.atoms();
     if first + count > MAX_ATOMS {
         return wrong(
             at,
-            format!("cell {name}: more than {MAX_ATOMS} grains in all"),
+            format!("cell {}: more than {MAX_ATOMS} grains in all", name.value),
         );
     }
-    let index = |name: &Name| match file.cells.keys().position(|known| known == name.get_ref()) {
+    let index = |name: &Name| match file
+        .cells
+        .0
+        .0
+        .iter()
+        .position(|(known, _)| known.value == name.value)
+    {
         Some(index) => Ok(index as u32),
         None => unknown("cell", name),
     };
     let (kind, initial) = match (&decl.names, &decl.descriptor) {
         (Some(names), None) => (CellKind::Pointer, index(names)?),
         (Some(names), Some(label)) => {
-            let place = file.queue.iter().enumerate().find_map(|(queue, ring)| {
+            let place = file.queue.0.iter().enumerate().find_map(|(queue, ring)| {
                 let descs =
-                    (ring.descs.iter()).flat_map(|d| std::iter::repeat_n(d, d.get_ref().repeat));
-                let descriptor = descs
-                    .map(Spanned::get_ref)
-                    .position(|d| d.label == *label.get_ref())?;
+                    (ring.descs.0.iter()).flat_map(|d| std::iter::repeat_n(d, d.repeat as usize));
+                let descriptor = descs.clone().position(|d| d.label == label.value)?;
                 Some(CellKind::Descriptor { queue, descriptor })
             });
             match place {
@@ -205,7 +211,7 @@ fn cell(file: &File, program: &Program, name: &str, decl: &CellDecl) -> Result<C
         }
         (None, Some(label)) => {
             let message = "\"descriptor\" needs \"names\": the cell its source is at first";
-            return wrong(label.span().start, message);
+            return wrong(&label.mark, message);
         }
         (None, None) => {
             let kind = match decl.kind {
@@ -218,7 +224,7 @@ fn cell(file: &File, program: &Program, name: &str, decl: &CellDecl) -> Result<C
     };
     let one_atom = kind == CellKind::Semaphore || decl.names.is_some();
     Ok(Cell {
-        name: name.to_string(),
+        name: name.value.clone(),
         kind,
         span: Span {
             first,
@@ -245,7 +251,7 @@ fn set_constant(program: &Program) -> Cell {
 
 fn find<'p>(program: &'p Program, name: &Name) -> Result<&'p Cell, Wrong> {
     let mut cells = program.cells.iter();
-    match cells.find(|cell| cell.name == *name.get_ref()) {
+    match cells.find(|cell| cell.name == name.value) {
         Some(cell) => Ok(cell),
         None => unknown("cell", name),
     }
@@ -254,10 +260,7 @@ fn find<'p>(program: &'p Program, name: &Name) -> Result<&'p Cell, Wrong> {
 fn semaphore(program: &Program, name: &Name) -> Result<usize, Wrong> {
     match find(program, name)? {
         cell if cell.kind == CellKind::Semaphore => Ok(cell.span.first),
-        _ => wrong(
-            name.span().start,
-            format!("\"{}\" is no semaphore", name.get_ref()),
-        ),
+        _ => wrong(&name.mark, format!("\"{}\" is no semaphore", name.value)),
     }
 }
 
@@ -272,13 +275,10 @@ fn part(program: &Program, name: &Name, at: u64, size: Option<u64>) -> Result<Sp
             "bytes {at}..{end} are no whole grains of {} within the {} bytes of \"{}\"",
             program.grain, cell.bytes, cell.name
         );
-        return wrong(name.span().start, message);
+        return wrong(&name.mark, message);
     }
     if cell.kind == CellKind::Semaphore {
-        return wrong(
-            name.span().start,
-            "a packet reaches a semaphore with \"inc\" only",
-        );
+        return wrong(&name.mark, "a packet reaches a semaphore with \"inc\" only");
     }
     Ok(Span {
         first: cell.span.first + (at / program.grain) as usize,
@@ -292,9 +292,8 @@ fn part(program: &Program, name: &Name, at: u64, size: Option<u64>) -> Result<Sp
 fn queue(program: &Program, decl: &QueueDecl) -> Result<Queue, Wrong> {
     let mut packets: Vec<Packet> = Vec::new();
     let mut open = false;
-    for spanned in &decl.descs {
-        let at = spanned.span().start;
-        let one = spanned.get_ref();
+    for one in &decl.descs.0 {
+        let at = &one.mark;
         if one.repeat == 0 || one.repeat > MAX_REPEAT {
             return wrong(at, format!("repeat must be 1 to {MAX_REPEAT}"));
         }
@@ -308,7 +307,7 @@ fn queue(program: &Program, decl: &QueueDecl) -> Result<Queue, Wrong> {
         }
     }
     if open || packets.is_empty() {
-        let at = decl.descs.last().map_or(0, |desc| desc.span().start);
+        let at = decl.descs.0.last().map(|desc| &desc.mark);
         return wrong(
             at,
             format!("queue {} does not end with a whole packet", decl.name),
@@ -324,7 +323,7 @@ fn queue(program: &Program, decl: &QueueDecl) -> Result<Queue, Wrong> {
     })
 }
 
-fn desc(program: &Program, at: usize, decl: &DescDecl) -> Result<Desc, Wrong> {
+fn desc(program: &Program, at: &Mark, decl: &DescDecl) -> Result<Desc, Wrong> {
     let mut desc = Desc {
         label: decl.label.clone(),
         from: Vec::new(),
@@ -358,9 +357,9 @@ fn desc(program: &Program, at: usize, decl: &DescDecl) -> Result<Desc, Wrong> {
                 .push(part(program, from, decl.from_at, Some(size))?);
         }
         (None, Some(sources), None, None) if sources.len() >= 2 => {
-            for from in sources {
+            for from in names(sources) {
                 desc.from
-                    .push(part(program, from, decl.from_at, Some(size))?);
+                    .push(part(program, &from, decl.from_at, Some(size))?);
             }
         }
         (None, None, Some(slot), None) => match find(program, slot)? {
@@ -368,10 +367,7 @@ fn desc(program: &Program, at: usize, decl: &DescDecl) -> Result<Desc, Wrong> {
                 desc.through = Some(cell.span.first);
             }
             _ => {
-                return wrong(
-                    slot.span().start,
-                    "\"through\" needs a cell with \"descriptor\"",
-                );
+                return wrong(&slot.mark, "\"through\" needs a cell with \"descriptor\"");
             }
         },
         (None, None, None, Some(_)) => {
@@ -398,31 +394,28 @@ fn desc(program: &Program, at: usize, decl: &DescDecl) -> Result<Desc, Wrong> {
 
 fn observer(program: &mut Program, file: &File, decl: &ObserverDecl) -> Result<Observer, Wrong> {
     let mut ops = Vec::new();
-    for spanned in &decl.ops {
-        let at = spanned.span().start;
-        let resolved = op(program, file, at, spanned.get_ref())?;
+    for one in &decl.ops.0 {
+        let at = &one.mark;
+        let resolved = op(program, file, at, one)?;
         let waits_for_memory = matches!(resolved, Op::Wait { atom, .. }
             if program.cell_of(atom).is_some_and(|cell| cell.kind != CellKind::Semaphore));
         let host_only = waits_for_memory || matches!(resolved, Op::Completion { .. });
-        if decl.kind == ObserverKindDecl::Sequencer && host_only {
+        if decl.kind == ObserverKind::Sequencer && host_only {
             return wrong(at, "a sequencer waits for semaphores only");
         }
         ops.push(resolved);
     }
     Ok(Observer {
         name: decl.name.clone(),
-        kind: match decl.kind {
-            ObserverKindDecl::Host => ObserverKind::Host,
-            ObserverKindDecl::Sequencer => ObserverKind::Sequencer,
-        },
+        kind: decl.kind,
         ops,
     })
 }
 
-fn op(program: &mut Program, file: &File, at: usize, decl: &OpDecl) -> Result<Op, Wrong> {
+fn op(program: &mut Program, file: &File, at: &Mark, decl: &OpDecl) -> Result<Op, Wrong> {
     let ring_of = |name: &Name| {
-        let mut queues = file.queue.iter();
-        match queues.position(|queue| queue.name == *name.get_ref()) {
+        let mut queues = file.queue.0.iter();
+        match queues.position(|queue| queue.name == name.value) {
             Some(queue) => Ok(queue),
             None => unknown("queue", name),
         }
@@ -505,12 +498,9 @@ fn op(program: &mut Program, file: &File, at: usize, decl: &OpDecl) -> Result<Op
             packets: Some(packets),
             ..
         } => {
-            let queue = ring_of(name)?;
-            match (1..=program.queues[queue].packets.len()).contains(packets) {
-                true => Ok(Op::Completion {
-                    queue,
-                    packets: *packets,
-                }),
+            let (queue, packets) = (ring_of(name)?, *packets as usize);
+            match (1..=program.queues[queue].packets.len()).contains(&packets) {
+                true => Ok(Op::Completion { queue, packets }),
                 false => wrong(at, "the queue has no so many packets"),
             }
         }
@@ -524,33 +514,22 @@ fn op(program: &mut Program, file: &File, at: usize, decl: &OpDecl) -> Result<Op
 
 fn asked(file: &File, program: &Program) -> Result<Asked, Wrong> {
     let mut any = Vec::new();
-    for alternative in &file.outcome {
+    for alternative in &file.outcome.0 {
         let mut all = Vec::new();
-        for (name, wanted) in alternative {
-            let at = name.span().start;
-            let Some(place) = program.place_of(name.get_ref()) else {
+        for (name, wanted) in &alternative.0 {
+            let Some(place) = program.place_of(&name.value) else {
                 return unknown("register or cell", name);
             };
-            let test = match wanted {
-                Wanted::Is(value) => Test::All(*value as u32),
-                Wanted::Not(text) => {
-                    let number = text.strip_prefix("!=").map(str::trim);
-                    match number.and_then(|number| number.parse::<i32>().ok()) {
-                        Some(value) => Test::NotAll(value as u32),
-                        None => return wrong(at, "write a number, or \"!= N\""),
-                    }
-                }
-            };
             all.push(Condition {
-                name: name.get_ref().clone(),
+                name: name.value.clone(),
                 place,
-                test,
+                test: wanted.0,
             });
         }
         any.push(all);
     }
     match any.iter().any(|all| all.is_empty()) || any.is_empty() {
-        true => wrong(0, "an [[outcome]] must ask for something"),
+        true => wrong(None, "an [[outcome]] must ask for something"),
         false => Ok(Asked(any)),
     }
 }
