@@ -71,6 +71,9 @@ impl Lowering<'_> {
     /// A place in the first HBM stack where no cell lies, for packets that do nothing.
     pub const SCRATCH: u64 = FIRST_CELL - CELL_STRIDE;
 
+    /// A place in the first HBM stack for copies before the first packet of a queue that starts further on.
+    pub const PADDING: u64 = 4 << 20;
+
     /// Where a cell lies.
     pub fn cell(self, n: usize) -> CellAt {
         let own = n as u64 * CELL_STRIDE;

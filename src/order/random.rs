@@ -10,7 +10,7 @@ use super::program::{
 use super::timed::{self, TimedError};
 use crate::arch::Arch;
 use crate::config::Config;
-use crate::sim::{Duration, stream};
+use crate::sim::stream;
 use crate::system::WaitOp;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -264,7 +264,7 @@ pub fn compare(
     }
     let mut shown = BTreeSet::new();
     for seed in 0..effort.runs {
-        let outcome = timed::run(program, config, seed, JITTER)?;
+        let outcome = timed::run(program, config, seed, timed::JITTER)?;
         if !found.contains(&outcome) {
             return Ok(Comparison::EngineStrays { seed, outcome });
         }
@@ -275,6 +275,3 @@ pub fn compare(
         shown: shown.len(),
     })
 }
-
-/// Longest extra latency in the timed runs.
-const JITTER: Duration = timed::JITTER;

@@ -439,32 +439,8 @@ fn op(program: &mut Program, file: &File, at: &Mark, decl: &OpDecl) -> Result<Op
             })
         }
         OpDecl {
-            wait: Some(name),
-            ge,
-            eq,
-            then,
-            ..
-        } => {
-            let cell = find(program, name)?;
-            let op = match (*ge, *eq, *then) {
-                (Some(value), None, None) => WaitOp::Ge(value),
-                (Some(value), None, Some(ThenDecl::Dec)) => WaitOp::GeAndDec(value),
-                (None, Some(value), None) => WaitOp::Eq(value),
-                (None, Some(value), Some(ThenDecl::Inc)) => WaitOp::EqAndInc(value),
-                (None, Some(value), Some(ThenDecl::Clear)) => WaitOp::EqAndClear(value),
-                _ => {
-                    let message = "a wait needs \"ge\" (then: dec) or \"eq\" (then: inc, clear)";
-                    return wrong(at, message);
-                }
-            };
-            if cell.kind != CellKind::Semaphore && op != WaitOp::Eq(eq.unwrap_or(0)) {
-                return wrong(at, "a wait for memory is \"eq\" without \"then\"");
-            }
-            Ok(Op::Wait {
-                atom: cell.span.first,
-                op,
-            })
-        }
+            wait: Some(name), ..
+        } => wait(program, at, name, decl),
         OpDecl {
             set: Some(name),
             value: Some(value),
@@ -510,6 +486,28 @@ fn op(program: &mut Program, file: &File, at: &Mark, decl: &OpDecl) -> Result<Op
              complete, packets",
         ),
     }
+}
+
+fn wait(program: &Program, at: &Mark, name: &Name, decl: &OpDecl) -> Result<Op, Wrong> {
+    let cell = find(program, name)?;
+    let op = match (decl.ge, decl.eq, decl.then) {
+        (Some(value), None, None) => WaitOp::Ge(value),
+        (Some(value), None, Some(ThenDecl::Dec)) => WaitOp::GeAndDec(value),
+        (None, Some(value), None) => WaitOp::Eq(value),
+        (None, Some(value), Some(ThenDecl::Inc)) => WaitOp::EqAndInc(value),
+        (None, Some(value), Some(ThenDecl::Clear)) => WaitOp::EqAndClear(value),
+        _ => {
+            let message = "a wait needs \"ge\" (then: dec) or \"eq\" (then: inc, clear)";
+            return wrong(at, message);
+        }
+    };
+    if cell.kind != CellKind::Semaphore && op != WaitOp::Eq(decl.eq.unwrap_or(0)) {
+        return wrong(at, "a wait for memory is \"eq\" without \"then\"");
+    }
+    Ok(Op::Wait {
+        atom: cell.span.first,
+        op,
+    })
 }
 
 fn asked(file: &File, program: &Program) -> Result<Asked, Wrong> {

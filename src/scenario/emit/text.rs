@@ -5,6 +5,7 @@ use super::program::{
     Program, Schedule, barrier, descriptors, packet_barrier, refuse, semaphore, stores,
 };
 use crate::order::litmus::{Answer, Case};
+use crate::order::lowering::Lowering;
 use crate::order::outcome::{Condition, Place, Test};
 use crate::order::program::{CellKind, Desc, Dest, Op, Packet, Register, Span};
 use crate::system::WaitOp;
@@ -167,7 +168,7 @@ impl Text<'_> {
             let [vring, next_lap] = LAPS.map(|lap| format!("v{n}{lap}"));
             if queue.start_slot > 0 {
                 let pad = format!("{}-pad", self.program.cell_name(0));
-                let at = format!("hbm0 + {}", 4u64 << 20);
+                let at = format!("hbm0 + {}", Lowering::PADDING);
                 table(
                     text,
                     "memory",
