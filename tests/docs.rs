@@ -93,11 +93,11 @@ fn readme_begins_with_the_two_commands() {
         commands[..2],
         [
             "cargo run --release -- run traces/quickstart.toml",
-            "cargo test"
+            "cargo test --workspace"
         ]
     );
     let screen: Vec<&str> = text.lines().take(45).collect();
-    assert!(screen.contains(&"$ cargo test"));
+    assert!(screen.contains(&"$ cargo test --workspace"));
 }
 
 /// Every key of scenario files stands in `docs/scenario.md`.

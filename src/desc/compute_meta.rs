@@ -148,7 +148,7 @@ pub struct OperandWord {
     pub c: FmaSelector,
     /// Without a meaning.
     #[bits(2)]
-    pub reserved_31_30: u8,
+    reserved_31_30: u8,
 }
 
 #[cfg(test)]

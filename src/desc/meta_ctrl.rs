@@ -94,7 +94,7 @@ pub struct MetaCtrl {
     /// First buffer of the block.
     pub is_first_block: bool,
     /// Without a meaning in this class.
-    pub reserved_2: bool,
+    reserved_2: bool,
     /// Slot of the CRC cache.
     #[bits(3)]
     pub cached_crc_iv_index: u8,
@@ -135,12 +135,12 @@ pub struct MetaCtrl {
     /// WRITE_BARRIER: later writes wait for the writes up to this packet.
     pub write_barrier: bool,
     /// Without a meaning.
-    pub reserved_27: bool,
+    reserved_27: bool,
     /// Notification mask, V4 only.
     pub notification_mask: bool,
     /// Without a meaning.
     #[bits(3)]
-    pub reserved_31_29: u8,
+    reserved_31_29: u8,
 }
 
 impl MetaCtrl {

@@ -87,12 +87,12 @@ macro_rules! op_word {
             /// WRITE_BARRIER, as in `meta_ctrl`.
             pub write_barrier: bool,
             /// Without a meaning.
-            pub reserved_27: bool,
+            reserved_27: bool,
             /// Notification mask, V4 only.
             pub notification_mask: bool,
             /// Without a meaning.
             #[bits(3)]
-            pub reserved_31_29: u8,
+            reserved_31_29: u8,
         }
 
         impl $name {
@@ -112,12 +112,12 @@ op_word! {
         pub split_count: u8,
         /// Without a meaning.
         #[bits(2)]
-        pub reserved_4_3: u8,
+        reserved_4_3: u8,
         /// The shape has more than one element.
         pub shape_above_one: bool,
         /// Without a meaning.
         #[bits(2)]
-        pub reserved_7_6: u8,
+        reserved_7_6: u8,
         /// Index of the shape.
         pub shape_index: u8,
         /// Type of the elements.
@@ -136,7 +136,7 @@ op_word! {
         pub shape_above_one: bool,
         /// Without a meaning.
         #[bits(2)]
-        pub reserved_7_6: u8,
+        reserved_7_6: u8,
         /// Index of the output shape.
         pub output_shape_index: u8,
         /// Type of the elements.
@@ -152,7 +152,7 @@ op_word! {
         pub count: u16,
         /// Without a meaning.
         #[bits(4)]
-        pub reserved_19_16: u8,
+        reserved_19_16: u8,
     }
 }
 
@@ -163,11 +163,11 @@ op_word! {
         #[bits(3)]
         pub sub_op: CceType,
         /// Without a meaning.
-        pub reserved_3: bool,
+        reserved_3: bool,
         /// Round the result stochastically: modelled (C).
         pub flag: bool,
         /// Without a meaning.
-        pub reserved_5: bool,
+        reserved_5: bool,
         /// Write barrier of compute words.
         pub barrier: bool,
         /// Last source: flushes the accumulator.
@@ -193,7 +193,7 @@ op_word! {
         #[bits(3)]
         pub sub_op: CceType,
         /// Without a meaning.
-        pub reserved_3: bool,
+        reserved_3: bool,
         /// Round the result stochastically: modelled (C).
         pub flag: bool,
         /// Compare with a constant too; forces the out type.
@@ -221,11 +221,11 @@ op_word! {
         #[bits(3, default = CceType::Fma)]
         pub sub_op: CceType,
         /// Without a meaning.
-        pub reserved_3: bool,
+        reserved_3: bool,
         /// Round the result stochastically: modelled (C).
         pub flag: bool,
         /// Without a meaning.
-        pub reserved_5: bool,
+        reserved_5: bool,
         /// Write barrier of compute words.
         pub barrier: bool,
         /// Last source: flushes the accumulator.
@@ -250,7 +250,7 @@ op_word! {
         pub sub_op: CceType,
         /// Without a meaning.
         #[bits(9)]
-        pub reserved_11_3: u16,
+        reserved_11_3: u16,
         /// Type between the two operations.
         #[bits(4, default = None, from = DType::from_field, into = DType::to_field)]
         pub middle_dtype: Option<DType>,
@@ -267,11 +267,11 @@ op_word! {
         #[bits(3, default = CceType::Gce)]
         pub sub_op: CceType,
         /// Without a meaning.
-        pub reserved_3: bool,
+        reserved_3: bool,
         /// Meaning unknown.
         pub flag: bool,
         /// Without a meaning.
-        pub reserved_5: bool,
+        reserved_5: bool,
         /// Write barrier of compute words.
         pub barrier: bool,
         /// Last source.

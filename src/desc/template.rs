@@ -15,12 +15,12 @@ pub struct TemplatePtr {
     pub var_id: u32,
     /// Without a meaning.
     #[bits(6)]
-    pub reserved_60_55: u8,
+    reserved_60_55: u8,
     /// Set on a symbolic pointer, clear on a physical address.
     pub is_template: bool,
     /// Without a meaning.
     #[bits(2)]
-    pub reserved_63_62: u8,
+    reserved_63_62: u8,
 }
 
 /// A symbol that the encoding has no room for.

@@ -124,7 +124,7 @@ impl TransposeDims {
 #[derive(PartialEq, Eq, Hash)]
 pub struct TransposeTarget {
     /// Without a meaning.
-    pub reserved_7_0: u8,
+    reserved_7_0: u8,
     /// Offset in each partition in bytes.
     #[bits(18)]
     pub offset: u32,
@@ -132,11 +132,11 @@ pub struct TransposeTarget {
     #[bits(7)]
     pub partition: u8,
     /// Without a meaning.
-    pub reserved_33: bool,
+    reserved_33: bool,
     /// Elements have 4 bytes, not 2.
     pub four_byte: bool,
     /// Without a meaning.
-    pub reserved_35: bool,
+    reserved_35: bool,
     /// Bits 47:36 of the NeuronCore window's base.
     #[bits(12)]
     window_bits: u16,
@@ -145,12 +145,12 @@ pub struct TransposeTarget {
     pub rows_less_one: u8,
     /// Without a meaning.
     #[bits(5)]
-    pub reserved_56_52: u8,
+    reserved_56_52: u8,
     /// Marks a transposing write.
     pub transposing: bool,
     /// Without a meaning.
     #[bits(6)]
-    pub reserved_63_58: u8,
+    reserved_63_58: u8,
 }
 
 /// Where the window's base lies in the address; its bits below are 0 on every generation that has

@@ -43,7 +43,7 @@ registers! {
             pub no_comp_head: bool,
             /// Not modelled.
             #[bits(31)]
-            pub bits_31_1: u32,
+            bits_31_1: u32,
         };
         /// Spare registers that reset to ones.
         SPARE_ONES = "spare_ones" @ 0x3468, INERT [2] = u32::MAX;

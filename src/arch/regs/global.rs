@@ -27,19 +27,19 @@ registers! {
             pub beats: u8,
             /// Not modelled.
             #[bits(24)]
-            pub bits_31_8: u32,
+            bits_31_8: u32,
         };
         /// Descriptor bursts.
         DESC_RD_CFG_3 = "desc_rd_cfg_3" @ 0x11c, LIVE DescRdCfg3 {
             /// Descriptors of the longest burst; 0 for the longest there is (C).
             pub descriptors: u8,
             /// Not modelled.
-            pub bits_15_8: u8,
+            bits_15_8: u8,
             /// Bursts end at multiples of their longest (A).
             pub always_break: bool,
             /// Not modelled.
             #[bits(15)]
-            pub bits_31_17: u16,
+            bits_31_17: u16,
         };
         /// State of the pipelines.
         STATE = "state" @ 0x200, STATUS UdmaStateReg {
@@ -48,25 +48,25 @@ registers! {
             pub comp_ctrl: UdmaState,
             /// Not used.
             #[bits(2)]
-            pub reserved_3_2: u8,
+            reserved_3_2: u8,
             /// Stream interface.
             #[bits(2)]
             pub stream_if: UdmaState,
             /// Not used.
             #[bits(2)]
-            pub reserved_7_6: u8,
+            reserved_7_6: u8,
             /// Data read (M2S) or write (S2M).
             #[bits(2)]
             pub data: UdmaState,
             /// Not used.
             #[bits(2)]
-            pub reserved_11_10: u8,
+            reserved_11_10: u8,
             /// Descriptor prefetch.
             #[bits(2)]
             pub desc_pref: UdmaState,
             /// Not used.
             #[bits(18)]
-            pub reserved_31_14: u32,
+            reserved_31_14: u32,
         };
         /// A command, not a state.
         CHANGE_STATE = "change_state" @ 0x204, COMMAND ChangeState {
@@ -78,7 +78,7 @@ registers! {
             pub abort: bool,
             /// Not used.
             #[bits(29)]
-            pub reserved_31_3: u32,
+            reserved_31_3: u32,
         };
         /// Errors that are not fatal: a set bit masks the error of that number (C: reset 0).
         ERR_LOG_MASK = "err_log_mask" @ 0x20c, LIVE;
@@ -131,12 +131,12 @@ registers! {
             pub max_pkt_size: u32,
             /// Not used.
             #[bits(4)]
-            pub reserved_23_20: u8,
+            reserved_23_20: u8,
             /// A descriptor length of 0 means 65536.
             pub encode_64k: bool,
             /// Not used.
             #[bits(7)]
-            pub reserved_31_25: u8,
+            reserved_31_25: u8,
         } = CfgLen::new().with_max_pkt_size(0xf_ffff).with_encode_64k(true).into_bits();
         /// A half's stream.
         M2S_STREAM_CFG = "stream_cfg" @ 0x258, LIVE StreamCfg {
@@ -146,12 +146,12 @@ registers! {
             pub rd_mode: bool,
             /// Not used.
             #[bits(2)]
-            pub reserved_3_2: u8,
+            reserved_3_2: u8,
             /// Flush the stream (S2M); not modelled.
             pub flush: bool,
             /// Not used.
             #[bits(3)]
-            pub reserved_7_5: u8,
+            reserved_7_5: u8,
             /// Fetch no descriptors (S2M); lowest bit of the read threshold on M2S.
             pub stop_prefetch: bool,
             /// Rest of the read threshold (M2S); not modelled.
@@ -164,7 +164,7 @@ registers! {
             #[bits(default = 0xffff)]
             pub queues: u16,
             /// Not used.
-            pub reserved_31_16: u16,
+            reserved_31_16: u16,
         };
         /// Prefetch arbitration. The limit of descriptors in a packet resets to the generation's (C: what the runtime
         /// packs to); 0 on S2M, which does not act on it.
@@ -174,13 +174,13 @@ registers! {
             pub max_desc_per_pkt: u16,
             /// Not used.
             #[bits(4)]
-            pub reserved_15_12: u8,
+            reserved_15_12: u8,
             /// Round robin between queues, whatever their QoS.
             #[bits(default = true)]
             pub force_rr: bool,
             /// Not used.
             #[bits(15)]
-            pub reserved_31_17: u16,
+            reserved_31_17: u16,
         } => per_arch descriptor_limit;
         /// Data FIFO. Its depth resets to the beats that the driver programs (A; C as a reset value).
         M2S_DATA_CFG = "data_cfg" @ 0x310, LIVE DataCfg {
@@ -189,13 +189,13 @@ registers! {
             pub data_fifo_depth: u16,
             /// Not used.
             #[bits(4)]
-            pub reserved_15_12: u8,
+            reserved_15_12: u8,
             /// Packets the data FIFO holds.
             #[bits(12, default = 0x100)]
             pub max_pkt_limit: u16,
             /// Not used.
             #[bits(4)]
-            pub reserved_31_28: u8,
+            reserved_31_28: u8,
         } => per_arch data_fifo;
         /// Deficit round robin.
         M2S_DWRR = "dwrr" @ 0x340, LIVE DwrrCfg {
@@ -203,24 +203,24 @@ registers! {
             pub en_dwrr: bool,
             /// Not used.
             #[bits(3)]
-            pub reserved_3_1: u8,
+            reserved_3_1: u8,
             /// Weigh packets, not bytes.
             pub pkt_mode_en: bool,
             /// Not used.
             #[bits(3)]
-            pub reserved_7_5: u8,
+            reserved_7_5: u8,
             /// Weight increment mode.
             #[bits(2, default = 2)]
             pub weight_inc: u8,
             /// Not used.
             #[bits(6)]
-            pub reserved_15_10: u8,
+            reserved_15_10: u8,
             /// Increment factor, a power of two.
             #[bits(4, default = 7)]
             pub inc_factor: u8,
             /// Not used.
             #[bits(12)]
-            pub reserved_31_20: u16,
+            reserved_31_20: u16,
         };
         /// Deficit round robin: writing sets every queue's credit.
         M2S_DWRR_DEFICIT = "dwrr_deficit" @ 0x344, LIVE DwrrDeficit {
@@ -228,19 +228,19 @@ registers! {
             #[bits(24)]
             pub credit: u32,
             /// Not used.
-            pub reserved_31_24: u8,
+            reserved_31_24: u8,
         };
         /// What the rate limiters of a unit have in common.
         M2S_RATE_LIMITER = "rate_limiter" @ 0x380, LIVE RateLimiterCfg {
             /// UDMA cycles of a short cycle.
             pub short_cycle_size: u16,
             /// Not used.
-            pub reserved_23_16: u8,
+            reserved_23_16: u8,
             /// A packet costs one token, whatever its length.
             pub pkt_mode_en: bool,
             /// Not used.
             #[bits(7)]
-            pub reserved_31_25: u8,
+            reserved_31_25: u8,
         };
         /// Commands to all rate limiters. The first, a [`Strobe`], restarts their cycles; the last,
         /// [`M2S_RATE_LIMITER_CTRL_END`], sets the tokens of every one of them (A).
@@ -249,7 +249,7 @@ registers! {
             #[bits(24)]
             pub bytes: u32,
             /// Not used.
-            pub reserved_31_24: u8,
+            reserved_31_24: u8,
         };
         /// The stream's rate limiter: the words of [`rate_limit`].
         M2S_STREAM_RATE_LIMIT = "stream_rate_limit" @ 0x3c0, LIVE [rate_limit::WORDS];
@@ -266,7 +266,7 @@ registers! {
             #[bits(24, default = COMP_ACK_TIMEOUT_RESET)]
             pub cycles: u32,
             /// Not used.
-            pub reserved_31_24: u8,
+            reserved_31_24: u8,
         };
         /// First statistics register.
         STATISTICS = "statistics" @ 0x500, STATUS [STATISTICS_WORDS];
@@ -281,11 +281,11 @@ registers! {
             /// Descriptor reads.
             pub desc_rd: u8,
             /// Not used.
-            pub reserved_15_8: u8,
+            reserved_15_8: u8,
             /// Stream acknowledgements; not modelled.
             pub stream_ack: u8,
             /// Not used.
-            pub reserved_31_24: u8,
+            reserved_31_24: u8,
         } = OutstandingS2mRd::new().with_desc_rd(OUTSTANDING).with_stream_ack(STREAM_ACKS).into_bits();
         /// Writes in flight.
         S2M_OSTAND_CFG_WR = "ostand_cfg_wr" @ 0x128, LIVE OutstandingS2mWr {
@@ -306,7 +306,7 @@ registers! {
             pub data_wr: u16,
             /// Not used.
             #[bits(22)]
-            pub reserved_31_10: u32,
+            reserved_31_10: u32,
         } => per_arch wide_writes;
         /// Stream.
         S2M_STREAM_CFG = "stream_cfg" @ 0x250, LIVE StreamCfg;
@@ -323,7 +323,7 @@ registers! {
             pub desc_size: u8,
             /// Not modelled: `q_promotion[12]`, `force_rr[16]`.
             #[bits(28)]
-            pub bits_31_4: u32,
+            bits_31_4: u32,
         };
         /// Completion controller.
         S2M_COMP_CFG_2C = "comp_cfg_2c" @ 0x384, INERT;

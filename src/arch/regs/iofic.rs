@@ -38,12 +38,12 @@ registers! {
             pub auto_clear: bool,
             /// Not modelled.
             #[bits(2)]
-            pub bits_4_3: u8,
+            bits_4_3: u8,
             /// No message is sent.
             pub mask_message: bool,
             /// Not modelled.
             #[bits(26)]
-            pub bits_31_6: u32,
+            bits_31_6: u32,
         };
         /// Causes that do not abort the engine.
         ABORT_MASK = "abort_mask" @ 0x30, LIVE;
@@ -62,7 +62,7 @@ pub struct SummaryCauses {
     pub misc: bool,
     /// Not modelled.
     #[bits(29)]
-    pub bits_31_3: u32,
+    bits_31_3: u32,
 }
 
 /// Causes of main group D (A): the error groups that have one pending.
@@ -70,7 +70,7 @@ pub struct SummaryCauses {
 #[derive(PartialEq, Eq)]
 pub struct MiscCauses {
     /// Not modelled.
-    pub bits_7_0: u8,
+    bits_7_0: u8,
     /// M2S errors.
     pub m2s_errors: bool,
     /// S2M errors.
@@ -79,5 +79,5 @@ pub struct MiscCauses {
     pub axi_errors: bool,
     /// Not modelled.
     #[bits(21)]
-    pub bits_31_11: u32,
+    bits_31_11: u32,
 }

@@ -13,13 +13,13 @@ registers! {
             pub fifo_depth: u16,
             /// Not used.
             #[bits(4)]
-            pub reserved_15_12: u8,
+            reserved_15_12: u8,
             /// First entry of the slice.
             #[bits(11)]
             pub fifo_start: u16,
             /// Not used.
             #[bits(5)]
-            pub reserved_31_27: u8,
+            reserved_31_27: u8,
         };
         /// Enables and AXI attributes.
         CFG = "cfg" @ 0x20, LIVE QueueCfg {
@@ -31,12 +31,12 @@ registers! {
             pub en_scheduling: bool,
             /// Not modelled.
             #[bits(2)]
-            pub bits_19_18: u8,
+            bits_19_18: u8,
             /// Prefetch even below the minimum burst.
             pub allow_lt_min_pref: bool,
             /// Not modelled.
             #[bits(3)]
-            pub bits_23_21: u8,
+            bits_23_21: u8,
             /// AXI cache attributes of writes.
             #[bits(4, default = 3)]
             pub awcache: u8,
@@ -44,7 +44,7 @@ registers! {
             #[bits(3)]
             pub qos: u8,
             /// Not modelled.
-            pub bit_31: bool,
+            bit_31: bool,
         };
         /// What the queue is doing.
         STATUS = "status" @ 0x24, STATUS QueueStatus {
@@ -53,7 +53,7 @@ registers! {
             pub q_used: u32,
             /// Not used.
             #[bits(3)]
-            pub reserved_27_25: u8,
+            reserved_27_25: u8,
             /// Prefetch is active.
             pub prefetch: bool,
             /// Scheduler (M2S) or receive (S2M) is active.
@@ -67,7 +67,7 @@ registers! {
         DRBP_LOW = "drbp_low" @ 0x28, LIVE RingBaseLow {
             /// Not used.
             #[bits(6)]
-            pub reserved_5_0: u8,
+            reserved_5_0: u8,
             /// Bits 31 to 6 of the address.
             #[bits(26)]
             pub high: u32,
@@ -80,7 +80,7 @@ registers! {
             #[bits(24)]
             pub count: u32,
             /// Not used.
-            pub reserved_31_24: u8,
+            reserved_31_24: u8,
         };
         /// A ring pointer, an index with the phase of its lap; here the head: next descriptor to prefetch.
         DRHP = "drhp" @ 0x34, STATUS RingPointer {
@@ -89,7 +89,7 @@ registers! {
             pub index: u32,
             /// Not used.
             #[bits(6)]
-            pub reserved_29_24: u8,
+            reserved_29_24: u8,
             /// 2-bit phase of the lap; the first lap is 1.
             #[bits(2, default = 1)]
             pub ring_id: u8,
@@ -122,7 +122,7 @@ registers! {
             pub act: bool,
             /// Not used.
             #[bits(31)]
-            pub reserved_31_1: u32,
+            reserved_31_1: u32,
         };
         /// Pauses that are masked off.
         M2S_RATE_LIMIT_MASK = "rate_limit_mask" @ 0x74, LIVE RateLimitMask {
@@ -139,7 +139,7 @@ registers! {
             pub external_pause: bool,
             /// Not used.
             #[bits(28)]
-            pub reserved_31_4: u32,
+            reserved_31_4: u32,
         };
         /// Deficit round robin: credit and class.
         M2S_DWRR_CFG_1 = "dwrr_cfg_1" @ 0x80, LIVE QueueDwrrCfg1 {
@@ -152,7 +152,7 @@ registers! {
             pub pause: bool,
             /// Not used.
             #[bits(6)]
-            pub reserved_31_26: u8,
+            reserved_31_26: u8,
         };
         /// Deficit round robin: class.
         M2S_DWRR_CFG_2 = "dwrr_cfg_2" @ 0x84, LIVE QueueDwrrCfg2 {
@@ -160,7 +160,7 @@ registers! {
             pub q_qos: u8,
             /// Not used.
             #[bits(24)]
-            pub reserved_31_8: u32,
+            reserved_31_8: u32,
         };
         /// Deficit round robin: weight.
         M2S_DWRR_CFG_3 = "dwrr_cfg_3" @ 0x88, LIVE QueueDwrrCfg3 {
@@ -168,7 +168,7 @@ registers! {
             pub weight: u8,
             /// Not used.
             #[bits(24)]
-            pub reserved_31_8: u32,
+            reserved_31_8: u32,
         };
         /// Deficit round robin: clears the queue's credit.
         M2S_DWRR_SW_CTRL = "dwrr_sw_ctrl" @ 0x8c, COMMAND Strobe;
@@ -180,7 +180,7 @@ registers! {
             pub dis_comp_coal: bool,
             /// Not modelled.
             #[bits(30)]
-            pub bits_31_2: u32,
+            bits_31_2: u32,
         };
         /// Reset strobes: writing 1 resets.
         M2S_SW_CTRL = "q_sw_ctrl" @ 0xb0, COMMAND QueueSwCtrl {
@@ -194,12 +194,12 @@ registers! {
             pub rst_current: bool,
             /// Not used.
             #[bits(4)]
-            pub reserved_7_4: u8,
+            reserved_7_4: u8,
             /// The whole queue.
             pub rst_q: bool,
             /// Not used.
             #[bits(23)]
-            pub reserved_31_9: u32,
+            reserved_31_9: u32,
         };
         /// Packets sent.
         M2S_TX_PKT = "q_tx_pkt" @ 0xc0, STATUS;

@@ -16,14 +16,14 @@ registers! {
             pub pause: bool,
             /// Not used.
             #[bits(6)]
-            pub reserved_31_26: u8,
+            reserved_31_26: u8,
         };
         /// Second word of a rate limiter: the long cycle.
         CYCLE = "cycle" @ 0x4, LIVE RateLimitCycle {
             /// Short cycles of a long cycle.
             pub short_cycles: u16,
             /// Not used.
-            pub reserved_31_16: u16,
+            reserved_31_16: u16,
         };
         /// Third and fourth word of a rate limiter: what a cycle fills; here the long one.
         TOKEN_SIZE_1 = "token_size_1" @ 0x8, LIVE RateLimitFill {
@@ -32,7 +32,7 @@ registers! {
             pub bits: u32,
             /// Not used.
             #[bits(13)]
-            pub reserved_31_19: u16,
+            reserved_31_19: u16,
         };
         /// What a short cycle fills.
         TOKEN_SIZE_2 = "token_size_2" @ 0xc, LIVE RateLimitFill;
