@@ -10,10 +10,10 @@ use udma_sim::arch::{Arch, EngineId, EventBlock, QueueId};
 use udma_sim::config::Config;
 use udma_sim::desc::{
     BarrierMode, Buffer, BuiltPacket, CceInfo, CcePacket, CceType, DType, Descriptor, Permutation,
-    RingId, TRANSPOSE_FLUSH_OFFSET, TransposeDims, TransposePacket, build_cce_packet,
+    RingId, TRANSPOSE_FLUSH_OFFSET, TransposeDims, TransposePacket, TxDesc, build_cce_packet,
     build_transpose_packet,
 };
-use udma_sim::device::compute::{Fp8, QueueState, Setup, is_plain_copy, plan};
+use udma_sim::device::compute::{Fp8, QueueState, Setup, plan};
 use udma_sim::device::{DeviceError, ErrorBit};
 use udma_sim::system::{Condition, WaitOutcome};
 use udma_sim::units::Addr;
@@ -305,7 +305,7 @@ proptest! {
         let reported = errors.iter().find(|error| error.bit.direction() == Direction::M2s);
         match plan(&program.tx, &setup) {
             // A copy needs no plan: bits of its word that only a checksum reads mean nothing to it.
-            _ if program.tx.iter().all(|desc| is_plain_copy(*desc)) => {
+            _ if program.tx.iter().all(|desc| TxDesc::from(*desc).is_plain_copy()) => {
                 prop_assert_eq!(causes, [0; 2], "{:?}", errors);
                 let bytes: u64 = words.iter().map(|desc| desc[0] as u64).sum();
                 prop_assert_eq!(rig.system.counters().bytes_written, bytes);

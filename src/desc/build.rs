@@ -104,8 +104,7 @@ pub fn build_copy(
     let len_ctrl = LenCtrl::new().with_ring_id(ring).with_byte_len(len)?;
     let tx = TxDesc {
         len_ctrl: len_ctrl
-            .with_first(true)
-            .with_last(true)
+            .in_packet(true, true)
             .with_dmb(barrier == BarrierMode::Dmb),
         meta_ctrl: MetaCtrl::PLAIN_COPY
             .with_write_barrier(barrier == BarrierMode::WriteBarrier)

@@ -93,6 +93,19 @@ impl CmeOp {
     }
 }
 
+impl TxDesc {
+    /// Whether it is a data descriptor of a copy, whatever else its word asks for.
+    pub fn is_copy(self) -> bool {
+        !self.len_ctrl.meta() && self.meta_ctrl.cme_op() == Some(CmeOp::Copy)
+    }
+
+    /// Whether it is all that a plain copy is made of: a copy's data without options of checksums. A packet of nothing
+    /// else needs no plan.
+    pub fn is_plain_copy(self) -> bool {
+        self.is_copy() && !self.meta_ctrl.has_checksum_options()
+    }
+}
+
 impl MetaCtrl {
     /// Whether the word asks for something that only a checksum has.
     pub const fn has_checksum_options(self) -> bool {

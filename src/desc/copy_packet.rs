@@ -82,16 +82,11 @@ impl BuiltPacket {
         bytes(self.rx.iter())
     }
 
-    /// Marks the packet's ends: FIRST on its first Tx descriptor, LAST on its last, CONCAT on all
-    /// but the last.
+    /// Marks the packet's ends.
     pub(super) fn delimit(&mut self) {
         let last = self.tx.len().saturating_sub(1);
         for (index, desc) in self.tx.iter_mut().enumerate() {
-            let len_ctrl = desc.len_ctrl();
-            let len_ctrl = len_ctrl
-                .with_first(index == 0)
-                .with_last(index == last)
-                .with_concat(index < last);
+            let len_ctrl = desc.len_ctrl().in_packet(index == 0, index == last);
             desc.words[0] = len_ctrl.into_bits();
         }
     }

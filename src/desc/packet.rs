@@ -93,6 +93,15 @@ impl PacketTracker {
     }
 }
 
+impl LenCtrl {
+    /// Marks a Tx descriptor of a packet: FIRST on the first, LAST on the last, CONCAT on all but the last.
+    pub const fn in_packet(self, is_first: bool, is_last: bool) -> LenCtrl {
+        self.with_first(is_first)
+            .with_last(is_last)
+            .with_concat(!is_last)
+    }
+}
+
 /// Consecutive Tx descriptors that belong together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet<'a> {

@@ -3,7 +3,7 @@
 
 use super::activity::{Activity, Station, StationState};
 use super::arbiter::{Arbiter, Share};
-use super::compute::{Refusal, is_plain_copy};
+use super::compute::Refusal;
 use super::context::{Ctx, Outbox};
 use super::core::Core;
 use super::error::{ErrorBit, Origin};
@@ -274,7 +274,7 @@ fn take_descriptors(
         packet.interrupt.m2s |= tx.len_ctrl.int_en();
         packet.write_barrier |= tx.write_barrier();
         asked.notify |= tx.notification();
-        asked.plain &= is_plain_copy(desc);
+        asked.plain &= tx.is_plain_copy();
         if tx.len_ctrl.meta() {
             out.tell(|| Activity::Descriptor {
                 direction: Direction::M2s,

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use udma_sim::arch::Arch;
 use udma_sim::desc::*;
-use udma_sim::device::compute::{QueueState, Reason, is_plain_copy, plan};
+use udma_sim::device::compute::{QueueState, Reason, plan};
 use udma_sim::units::Addr;
 
 const AT: Addr = Addr(0x1000);
@@ -242,7 +242,7 @@ proptest! {
             _ => prop_assert!(false, "builder {:?}, device {:?}", built, planned),
         }
         // What the engine copies without a plan the builder accepts.
-        if descs.iter().all(|desc| is_plain_copy(*desc)) {
+        if descs.iter().all(|desc| TxDesc::from(*desc).is_plain_copy()) {
             prop_assert!(built.is_ok());
         }
     }

@@ -16,7 +16,7 @@ mod reshape;
 pub use crc::{CACHE_SLOTS, Checksum, CrcCopy, CrcMismatch, CrcRun, Swap};
 pub use element::Fp8;
 pub use float::Overflow;
-pub use plan::{Operation, Plan, QueueState, Reduce, Setup, is_plain_copy, plan};
+pub use plan::{Operation, Plan, QueueState, Reduce, Setup, plan};
 pub use reduce::{Constant, Extreme, Fma, Fold, Operand, Reduction};
 pub use refusal::{Reason, Refusal};
 pub use reshape::{Split, Transpose};

@@ -106,8 +106,7 @@ impl Ring {
             }
             let last = halves[0].len() - 1;
             for (n, desc) in halves[0].iter_mut().enumerate() {
-                let len_ctrl = desc.len_ctrl().with_first(n == 0).with_last(n == last);
-                desc.words[0] = len_ctrl.with_concat(n < last).into_bits();
+                desc.words[0] = desc.len_ctrl().in_packet(n == 0, n == last).into_bits();
             }
             for (direction, half) in Direction::ALL.into_iter().zip(halves) {
                 for desc in half {

@@ -60,7 +60,7 @@ pub(super) fn next(
     let plain = packet
         .descs
         .iter()
-        .all(|desc| compute::is_plain_copy(*desc));
+        .all(|desc| TxDesc::from(*desc).is_plain_copy());
     let planned = match plain {
         true => None,
         false => match compute::plan(packet.descs, &setup(config)) {

@@ -12,7 +12,7 @@ use super::reduce::Reduction;
 use super::refusal::{Reason, Refusal};
 use super::reshape::{Split, Transpose, replicate};
 use crate::arch::ArchSpec;
-use crate::desc::{AddWord, CmeOp, Descriptor, MetaCtrl, OpWord, TxDesc, TxMetaDesc};
+use crate::desc::{AddWord, Descriptor, MetaCtrl, OpWord, TxDesc, TxMetaDesc};
 use crate::sim::stream;
 use rand_chacha::ChaCha8Rng;
 
@@ -92,14 +92,6 @@ impl Default for QueueState {
 /// Modelled (C).
 fn seeded(seed: u32) -> ChaCha8Rng {
     stream(seed.into(), "stochastic rounding")
-}
-
-/// Whether a descriptor is all that a plain copy is made of: what needs no plan.
-pub fn is_plain_copy(desc: Descriptor) -> bool {
-    let tx = TxDesc::from(desc);
-    !tx.len_ctrl.meta()
-        && tx.meta_ctrl.cme_op() == Some(CmeOp::Copy)
-        && !tx.meta_ctrl.has_checksum_options()
 }
 
 /// Decodes a packet that is no plain copy.
