@@ -5,34 +5,33 @@
 
 #include <stdint.h>
 
-// How a call ended. Errors are negative; udma_sim_last_error has the text of whatever is not
-// UDMA_SIM_STATUS_OK or UDMA_SIM_STATUS_NONE.
+// The result of a call. Errors are negative; udma_sim_last_error gives the message for every result other than UDMA_SIM_STATUS_OK and UDMA_SIM_STATUS_NONE.
 enum UdmaSimStatus
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
   : int32_t
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
-  // Done.
+  // Success.
   UDMA_SIM_STATUS_OK = 0,
-  // There is nothing to take.
+  // Nothing is available.
   UDMA_SIM_STATUS_NONE = 1,
-  // Time ran out first.
+  // The time-out passed first.
   UDMA_SIM_STATUS_TIMED_OUT = 2,
-  // Nothing is left that could happen, and what was waited for has not.
+  // No work is left and the condition was not met.
   UDMA_SIM_STATUS_STUCK = 3,
-  // A pointer is NULL that must not be.
+  // A pointer that must not be NULL is NULL.
   UDMA_SIM_STATUS_NULL_POINTER = -1,
-  // There is no such device, or no longer.
+  // The device does not exist, or was destroyed.
   UDMA_SIM_STATUS_BAD_DEVICE = -2,
   // The device belongs to another thread.
   UDMA_SIM_STATUS_WRONG_THREAD = -3,
-  // An argument makes no sense.
+  // An argument is invalid.
   UDMA_SIM_STATUS_BAD_ARGUMENT = -4,
-  // There is no such config, it is not valid, or its memory cannot be mapped.
+  // The config does not exist or is invalid, or its memory cannot be mapped.
   UDMA_SIM_STATUS_BAD_CONFIG = -5,
   // The bus refused the access.
   UDMA_SIM_STATUS_REFUSED = -6,
-  // The simulator failed. The device is lost and can only be destroyed.
+  // An internal failure. The device is lost and can only be destroyed.
   UDMA_SIM_STATUS_FAILED = -7,
 };
 #ifndef __cplusplus
@@ -43,7 +42,7 @@ typedef int32_t UdmaSimStatus;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
-// A simulated machine. 0 is none.
+// A handle of a simulated machine. 0 is never a valid handle.
 typedef uint64_t UdmaSimDevice;
 
 // An interrupt that a UDMA unit sent to the host.
@@ -56,13 +55,12 @@ typedef struct UdmaSimInterrupt {
   uint64_t at_ns;
 } UdmaSimInterrupt;
 
-// What a machine calls when a UDMA unit interrupts the host, on the thread that the machine belongs to. It
-// may use the machine as anybody does.
+// Called when a UDMA unit interrupts the host, on the thread that owns the machine. The handler may call any function on the machine.
 typedef void (*UdmaSimInterruptHandler)(UdmaSimDevice device,
                                         const struct UdmaSimInterrupt *interrupt,
                                         void *context);
 
-// A register that the model does not have and somebody has touched: it holds what was written and does nothing.
+// A register that is not modelled and has been accessed: it keeps the written value and has no effect.
 typedef struct UdmaSimRegister {
   // Its physical address.
   uint64_t at;
@@ -70,9 +68,9 @@ typedef struct UdmaSimRegister {
   uint64_t reads;
   // How often host and engines have written it.
   uint64_t writes;
-  // What it holds.
+  // Its value.
   uint32_t value;
-  // The engine or block it belongs to and its offset there, with a zero byte at the end.
+  // Its engine or block and its offset there, as a zero-terminated string.
   char name[52];
 } UdmaSimRegister;
 
@@ -80,13 +78,13 @@ typedef struct UdmaSimRegister {
 extern "C" {
 #endif // __cplusplus
 
-// Creates a machine fresh from reset, which belongs to the calling thread.
+// Creates a machine in its reset state, owned by the calling thread.
 //
 // `config` is the name of a built-in config (sunda, cayman, mariana) or the path of a file; `seed`
-// seeds every random stream; `*device` becomes its number.
+// seeds every random stream; the handle is stored in `*device`.
 //
 // # Safety
-// `config` is NULL or points to a string that ends with a zero byte, `device` is NULL or points to
+// `config` is NULL or points to a zero-terminated string, `device` is NULL or points to
 // writable memory for the number.
 UdmaSimStatus udma_sim_create(const char *config, uint64_t seed, UdmaSimDevice *device);
 
@@ -103,11 +101,13 @@ UdmaSimStatus udma_sim_map_host_memory(UdmaSimDevice device,
                                        uint64_t len,
                                        void **memory);
 
-// Reads the 32-bit register at physical address `at`. Takes a bus round trip of simulated time.
+// Reads the 32-bit register at physical address `at`. It takes the simulated time of a bus round trip.
 //
 // # Safety
 // `value` is NULL or points to writable memory for the value.
-UdmaSimStatus udma_sim_read_reg(UdmaSimDevice device, uint64_t at, uint32_t *value);
+UdmaSimStatus udma_sim_read_reg(UdmaSimDevice device,
+                                uint64_t at,
+                                uint32_t *value);
 
 // Writes the 32-bit register at physical address `at`. The write is posted: it arrives as simulated
 // time passes, after the earlier ones.
@@ -128,19 +128,17 @@ UdmaSimStatus udma_sim_write_mem(UdmaSimDevice device,
                                  const void *bytes,
                                  uint64_t len);
 
-// Lets `ns` nanoseconds of simulated time pass. Time ends after a little over five hours: the rest
-// of `ns` then does not pass, and the call times out.
-UdmaSimStatus udma_sim_run_ns(UdmaSimDevice device, uint64_t ns);
+// Advances simulated time by `ns` nanoseconds. Simulated time ends after a little over five hours: a call that would exceed this stops there and times out.
+UdmaSimStatus udma_sim_run_ns(UdmaSimDevice device,
+                              uint64_t ns);
 
-// Lets simulated time pass until every engine has completed all that its doorbells covered, at most
-// `timeout_ns` nanoseconds.
-UdmaSimStatus udma_sim_run_until_idle(UdmaSimDevice device, uint64_t timeout_ns);
+// Advances simulated time until every engine has completed everything that its doorbells announced, by at most `timeout_ns` nanoseconds.
+UdmaSimStatus udma_sim_run_until_idle(UdmaSimDevice device,
+                                      uint64_t timeout_ns);
 
-// Sets what is called for every interrupt, or with NULL that nothing is. `context` is handed to each call.
+// Sets the handler that is called for every interrupt; NULL removes it. `context` is passed to each call.
 //
-// It is called from within udma_sim_run_ns, udma_sim_run_until_idle and udma_sim_read_reg, for each interrupt
-// in its turn; simulated time stands still meanwhile, but for what the handler itself lets pass. Interrupts that come
-// while it runs wait until it has returned. What it takes is not there for udma_sim_poll_interrupt.
+// It is called from within udma_sim_run_ns, udma_sim_run_until_idle and udma_sim_read_reg, once per interrupt and in order. Simulated time stands still during the call unless the handler itself advances it. Interrupts that arrive meanwhile are delivered after it returns. Interrupts passed to the handler are not returned by udma_sim_poll_interrupt.
 //
 // # Safety
 // Until another handler is set or the machine is destroyed, `handler` is NULL or may be called with `context`,
@@ -149,14 +147,13 @@ UdmaSimStatus udma_sim_set_interrupt_handler(UdmaSimDevice device,
                                              UdmaSimInterruptHandler handler,
                                              void *context);
 
-// Takes the oldest interrupt that has not been taken; UDMA_SIM_STATUS_NONE if there is none.
+// Removes and returns the oldest pending interrupt; UDMA_SIM_STATUS_NONE if there is none.
 //
 // # Safety
 // `interrupt` is NULL or points to writable memory for one.
 UdmaSimStatus udma_sim_poll_interrupt(UdmaSimDevice device, struct UdmaSimInterrupt *interrupt);
 
-// The register number `index` among those that the model does not have and somebody has touched, engine by
-// engine, then by address; UDMA_SIM_STATUS_NONE if there are not so many.
+// Returns entry `index` of the list of accessed registers that are not modelled, ordered by engine, then by address; UDMA_SIM_STATUS_NONE at the end of the list.
 //
 // # Safety
 // `found` is NULL or points to writable memory for one.
@@ -170,10 +167,9 @@ UdmaSimStatus udma_sim_unmodelled_register(UdmaSimDevice device,
 // `ns` is NULL or points to writable memory for the value.
 UdmaSimStatus udma_sim_now_ns(UdmaSimDevice device, uint64_t *ns);
 
-// What the last call of this thread that did not return UDMA_SIM_STATUS_OK had to say.
+// The message of the last call on this thread that did not return UDMA_SIM_STATUS_OK.
 //
-// Copies as much of the text as fits into `capacity` bytes, with a zero byte at the end, and returns
-// the length of the whole text without it. `text` may be NULL if `capacity` is 0.
+// Copies as much of the text as fits into `capacity` bytes, including a terminating zero byte, and returns the length of the whole text without it. `text` may be NULL if `capacity` is 0.
 //
 // # Safety
 // `text` is NULL or points to `capacity` writable bytes.

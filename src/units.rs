@@ -37,6 +37,14 @@ impl fmt::Display for Addr {
     }
 }
 
+/// A count with its noun, which gets an s unless it is one: `1 packet`, `2 packets`.
+pub fn counted(count: u64, noun: &str) -> String {
+    match count {
+        1 => format!("1 {noun}"),
+        _ => format!("{count} {noun}s"),
+    }
+}
+
 /// A number of bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(pub u64);

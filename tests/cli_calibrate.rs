@@ -15,7 +15,7 @@ fn a_config_that_is_none_is_refused_before_anything_runs() {
         .code(2)
         .stdout_eq("")
         .stderr_eq(
-            "error: config \"nope\" is neither built in (sunda, cayman, mariana) nor a file\n",
+            "error: config \"nope\" is neither a built-in config (sunda, cayman, mariana) nor a file\n",
         );
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("mine.toml");
@@ -28,7 +28,6 @@ fn a_config_that_is_none_is_refused_before_anything_runs() {
         .code(2)
         .stdout_eq("")
         .stderr_eq(
-            "error: config [..]mine.toml: fabric.hbm.memory = hbm-sunda: must have 4 stacks of 24GiB as \
-             the device has; it has 2 of [..]\n",
+            "error: config [..]mine.toml:91:10: fabric.hbm.memory: hbm-sunda is invalid; must have 4 stacks of 24GiB, like the device; it has 2 of [..]\n",
         );
 }

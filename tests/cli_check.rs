@@ -103,13 +103,13 @@ fn a_missing_barrier_before_a_semaphore_is_a_race_and_the_barriers_are_none() {
         "add_desc_transfer message -> x-none, 64KiB, barrier none\n",
         "read  by sequencer reader-none\n",
         "read 65536 bytes at 0x4001000000 as \"seen-none\"\n",
-        "fix: SOW on the Rx descriptor of packet 1 (slot 1, line ",
-        "add_desc_semaphore_inc semaphore 0.0, barrier none), the signal\n",
+        "fix: SOW on the Rx descriptor of the signal, packet 1 (slot 1, line ",
+        "add_desc_semaphore_inc semaphore 0.0, barrier none)\n",
     ] {
         assert!(out.contains(line), "{line}: {out}");
     }
     assert!(
-        out.ends_with("v3: 1 race in 264 packets; 192 superfluous barriers\n"),
+        out.ends_with("v3: 1 race in 264 packets; 192 redundant barriers\n"),
         "{out}"
     );
     let (_, _, code) = check(&["--untimed", "traces/dmb-vs-sow.toml"]);
@@ -127,9 +127,9 @@ fn both_sides_are_named_as_the_scenario_wrote_them() {
   read  by host
            line 54: observe y as \"seen\", 4KiB
   exposed when host reads before e0 queue 0 slot 0 (packet 0) writes
-  fix: SOW on the Rx descriptor of packet 1 (slot 1, line 30: add_desc_semaphore_inc semaphore 0.7, barrier none), the signal
+  fix: SOW on the Rx descriptor of the signal, packet 1 (slot 1, line 30: add_desc_semaphore_inc semaphore 0.7, barrier none)
 
-v3: 1 race in 2 packets; no superfluous barriers
+v3: 1 race in 2 packets; no redundant barriers
 "
     );
 }
@@ -215,11 +215,11 @@ fn a_masked_dmb_orders_nothing() {
     );
     let (out, _, _) = check_text(&text, &[]);
     assert!(
-        out.contains("does nothing: the queue's DMB pause is masked"),
+        out.contains("has no effect: the queue's DMB pause is masked"),
         "{out}"
     );
     assert!(
-        out.ends_with("v3: 1 race in 2 packets; 1 superfluous barrier\n"),
+        out.ends_with("v3: 1 race in 2 packets; 1 redundant barrier\n"),
         "{out}"
     );
 }
@@ -234,7 +234,7 @@ fn what_the_expectations_read_at_the_end_counts() {
     );
     let (out, _, _) = check_text(&text, &[]);
     assert!(
-        out.contains("line 54: expect y (4KiB) equals what x started with"),
+        out.contains("line 54: expect y (4KiB) equals the initial content of x"),
         "{out}"
     );
     assert!(out.contains("v3: 1 race"), "{out}");
@@ -255,7 +255,7 @@ fn a_scenario_in_order_has_none_on_any_generation() {
     ];
     let (out, err, code) = check_text(&message("write_barrier", "none"), &arches);
     assert_eq!((err.as_str(), code), ("", Some(0)));
-    let line = |arch| format!("{arch}: no races in 2 packets; no superfluous barriers\n");
+    let line = |arch| format!("{arch}: no races in 2 packets; no redundant barriers\n");
     assert_eq!(out, format!("{}{}{}\n", line("v2"), line("v3"), line("v4")));
 }
 
@@ -272,7 +272,7 @@ fn generations_are_compared_in_a_table() {
     assert!(out.ends_with(row), "{out}");
     assert!(out.contains("v2: race on"), "{out}");
     assert!(
-        out.contains("fix: DMB or WRITE_BARRIER on packet 0 (slot 0, line 22"),
+        out.contains("fix: DMB or WRITE_BARRIER on the last packet before the signal, packet 0 (slot 0, line 22"),
         "{out}"
     );
 }
@@ -313,7 +313,7 @@ fn drivers_are_followed() {
     let (out, err, code) = check(&["--untimed", "traces/driver.toml"]);
     assert_eq!((err.as_str(), code), ("", Some(0)));
     assert!(
-        out.ends_with("v3: no races in 108 packets; no superfluous barriers\n"),
+        out.ends_with("v3: no races in 108 packets; no redundant barriers\n"),
         "{out}"
     );
 }
@@ -373,8 +373,7 @@ fn what_cannot_be_followed_is_refused_with_its_place() {
     assert_eq!((out.as_str(), code), ("", Some(2)));
     assert_eq!(
         err,
-        "error: t.toml:50: wait until semaphore 0.7 >= 3: semaphore 0.7 never is >= 3 when \
-         everything is executed in order\n"
+        "error: t.toml:50: wait until semaphore 0.7 >= 3: semaphore 0.7 never satisfies >= 3 in in-order execution\n"
     );
 }
 
@@ -405,7 +404,9 @@ fn refused_packets_are_left_out_with_notice() {
     let (out, err, code) = check(&["--untimed", path.to_str().unwrap()]);
     assert_eq!((err.as_str(), code), ("", Some(0)));
     assert!(
-        out.starts_with("v3: left out: e0 queue 0 slot 0: no FIRST outside a packet"),
+        out.starts_with(
+            "v3: not checked: e0 queue 0 slot 0: a descriptor without FIRST outside a packet"
+        ),
         "{out}"
     );
 }

@@ -54,7 +54,7 @@ fn unknown_configs_and_arguments_are_bad_input() {
         .code(2)
         .stdout_eq("")
         .stderr_eq(
-            "error: config \"caymen\" is neither built in (sunda, cayman, mariana) nor a file\n",
+            "error: config \"caymen\" is neither a built-in config (sunda, cayman, mariana) nor a file\n",
         );
     udma_sim().args(["config", "list"]).assert().code(2);
     udma_sim()

@@ -103,11 +103,11 @@ fn bad_streams_are_refused() {
     };
     refused(
         on(reads(&[0, 32])[..13].to_vec()),
-        "error: stream [..]s.bin: ends 5 bytes into the request at offset 8; a stream is a whole number of requests of 8 bytes\n",
+        "error: stream [..]s.bin: ends 5 bytes into the request at offset 8; a stream consists of whole requests of 8 bytes\n",
     );
     refused(
         on(Vec::new()),
-        "error: stream [..]s.bin: is empty; a stream has at least one request of 8 bytes\n",
+        "error: stream [..]s.bin is empty; a stream has at least one request of 8 bytes\n",
     );
     refused(
         on(reads(&[0, 32, 0x2000_0000])),
@@ -127,7 +127,7 @@ fn bad_streams_are_refused() {
     let unknown = dram(Path::new("stream:J")).args(["--config", "hbm2-pseudo-channel"]);
     refused(
         unknown,
-        "error: stream \"J\" is not built in; there are A (sequential read), [..]\n",
+        "error: unknown stream \"J\"; the built-in streams are A (sequential read), [..]\n",
     );
 }
 
@@ -191,7 +191,7 @@ fn limits_lie_within_the_stream() {
         refused(
             limited("stream:A", limit),
             &format!(
-                "error: --limit {limit}: stream A_seqrd has 1000000 requests; must be 1 to 1000000\n"
+                "error: --limit {limit}: must be 1 to 1000000, the number of requests in stream A_seqrd\n"
             ),
         );
     }
@@ -200,7 +200,7 @@ fn limits_lie_within_the_stream() {
     fs::write(&path, reads(&[0, 32, 64])).unwrap();
     refused(
         limited(path.to_str().unwrap(), "4"),
-        "error: --limit 4: stream [..]three.bin has 3 requests; must be 1 to 3\n",
+        "error: --limit 4: must be 1 to 3, the number of requests in stream [..]three.bin\n",
     );
     for limit in ["1", "3"] {
         let report = limited(path.to_str().unwrap(), limit).assert().success();
@@ -221,9 +221,9 @@ fn the_share_of_the_peak_is_that_of_the_stacks_used() {
         dram(&path).args(["--config", "hbm-cayman"])
     };
     for (stacks, whose) in [
-        (&[0][..], " of 1 of 4 stacks, where all requests go"),
-        (&[3], " of 1 of 4 stacks, where all requests go"),
-        (&[0, 2], " of 2 of 4 stacks, where all requests go"),
+        (&[0][..], " of 1 of 4 stacks, the only ones used"),
+        (&[3], " of 1 of 4 stacks, the only ones used"),
+        (&[0, 2], " of 2 of 4 stacks, the only ones used"),
         (&[0, 1, 2, 3], ""),
     ] {
         let line =
@@ -309,22 +309,22 @@ fn bad_configs_are_refused() {
         (
             "nRC = 48",
             "nRC = 47",
-            "error: memory config [..]mine.toml:56:7: timing.nRC: 47 is invalid; must be at least nRAS + nRP, in which a row is closed again, and at most 1000000\n",
+            "error: memory config [..]mine.toml:56:7: timing.nRC: 47 is invalid; must be at least nRAS + nRP and at most 1000000\n",
         ),
         (
             "nRAS = 34",
             "nRAS = 40",
-            "error: memory config [..]mine.toml:56:7: timing.nRC: 48 is invalid; must be at least nRAS + nRP, [..]\n",
+            "error: memory config [..]mine.toml:56:7: timing.nRC: 48 is invalid; must be at least nRAS + nRP and at most [..]\n",
         ),
         (
             "nREFI = 3900",
             "nREFI = 260",
-            "error: memory config [..]mine.toml:74:9: timing.nREFI: 260 is invalid; must be 0 (no refresh), or at least [..]\n",
+            "error: memory config [..]mine.toml:74:9: timing.nREFI: 260 is invalid; must be 0 (no refresh) or at least [..]\n",
         ),
         (
             "column\"",
             "colum\"",
-            "error: memory config [..]mine.toml:27:9: mapping.order: \"row bank bank_group colum\" is invalid; \"colum\" is none of [..]\n",
+            "error: memory config [..]mine.toml:27:9: mapping.order: \"row bank bank_group colum\" is invalid; unknown field \"colum\"; expected one of [..]\n",
         ),
     ] {
         refused(edited(from, to), message);
@@ -332,7 +332,7 @@ fn bad_configs_are_refused() {
     let none = dram(Path::new("stream:A")).args(["--config", "hbm9"]);
     refused(
         none,
-        "error: memory config \"hbm9\" is neither built in (hbm2-pseudo-channel, hbm-sunda, hbm-cayman, hbm-mariana) nor a file\n",
+        "error: memory config \"hbm9\" is neither a built-in config (hbm2-pseudo-channel, hbm-sunda, hbm-cayman, hbm-mariana) nor a file\n",
     );
     for setting in ["nFAW=3", "timing.nFAV=3", "timing.nFAW"] {
         let set =
@@ -340,7 +340,7 @@ fn bad_configs_are_refused() {
         refused(
             set,
             &format!(
-                "error: setting \"{setting}\" is not KEY=VALUE with a dotted key of the config, such as timing.nFAW=30\n"
+                "error: [..]setting \"{setting}\"; expected KEY=VALUE with a dotted config key, such as timing.nFAW=30\n"
             ),
         );
     }

@@ -47,7 +47,7 @@ fn a_clean_tx_ring() {
      1  packet 1      ring id 1      4 B at 0x0000800000001000  FIRST  LAST  DMB  WRITE_BARRIER  copy
      2  packet 2      ring id 1  words 0x00000001 0x00000002    FIRST  META  constant dtype=fp32
      3  packet 2      ring id 1    256 B at 0x0000002000000010  LAST  CONCAT  WRITE_BARRIER  add last_source flag out=fp16 acc=fp32
-     4  unused from here on, slots of zeros: 10
+     4  unused from here on: 10 all-zero slots
 descriptors 4, packets 3, bytes 65796, malformed 0
 ";
     assert_eq!(
@@ -68,11 +68,11 @@ fn a_malformed_tx_ring() {
         b"abc",
     );
     let want = "
-     0  packet 0      ring id 1    256 B at 0x2000000000000010  copy  !! reserved bits set in len_ctrl; reserved bits set in meta_ctrl; unresolved template pointer: variable 0 + 0x10; no FIRST outside a packet
-     1  packet 1      ring id 0    256 B at 0x0000000000000010  FIRST  STRONG_ORDER_WR  NOTIFICATION  copy  !! STRONG_ORDER_WR on a Tx descriptor; notification mask before v4; FIRST inside a packet
-     2  packet 2      ring id 0    256 B at 0x0000000000000010  FIRST  LAST  unknown_op  !! 0x02000006 is no known op word; FIRST inside a packet
-     3  packet 3      ring id 0    256 B at 0x0000000000000010  FIRST  copy  !! no LAST at the end of the packet
-!! after the last whole descriptor of 16 bytes 3 are left over
+     0  packet 0      ring id 1    256 B at 0x2000000000000010  copy  !! reserved bits set in len_ctrl; reserved bits set in meta_ctrl; unresolved template pointer: variable 0 + 0x10; a descriptor without FIRST outside a packet
+     1  packet 1      ring id 0    256 B at 0x0000000000000010  FIRST  STRONG_ORDER_WR  NOTIFICATION  copy  !! STRONG_ORDER_WR on a Tx descriptor; notification mask needs v4; FIRST inside a packet
+     2  packet 2      ring id 0    256 B at 0x0000000000000010  FIRST  LAST  unknown_op  !! unknown op word 0x02000006; FIRST inside a packet
+     3  packet 3      ring id 0    256 B at 0x0000000000000010  FIRST  copy  !! the packet does not end with LAST
+!! 3 bytes follow the last whole descriptor of 16 bytes
 descriptors 4, packets 4, bytes 1024, malformed 5
 ";
     assert_eq!(
@@ -100,7 +100,7 @@ fn rx_rings_depend_on_the_generation() {
     assert_eq!(
         answer(inspect(&ring, &["--dir", "rx", "--arch", "sunda"])),
         (
-            format!("{lines}  !! STRONG_ORDER_WR before v3\n{end} 1\n"),
+            format!("{lines}  !! STRONG_ORDER_WR needs v3 or later\n{end} 1\n"),
             Some(1)
         )
     );
@@ -110,7 +110,7 @@ fn rx_rings_depend_on_the_generation() {
 fn rx_rings_have_no_use_for_tx_bits() {
     let ring = dump(&[[0x4180_0100, 7, 0x10, 0x20]], &[]);
     let want = "
-     0  ring id 1    256 B at 0x0000002000000010  META  DMB  !! META on an Rx descriptor; DMB on an Rx descriptor; buf2_ptr_lo is 0x7, not 0
+     0  ring id 1    256 B at 0x0000002000000010  META  DMB  !! META on an Rx descriptor; DMB on an Rx descriptor; buf2_ptr_lo is 0x7; it must be 0
 descriptors 1, bytes 256, malformed 1
 ";
     assert_eq!(
@@ -153,7 +153,7 @@ fn json_says_the_same() {
             "malformed": [],
         }],
         "unused_slots": 1,
-        "faults": ["after the last whole descriptor of 16 bytes 1 are left over"],
+        "faults": ["1 bytes follow the last whole descriptor of 16 bytes"],
         "descriptor_count": 1,
         "packet_count": 1,
         "bytes": 64,
@@ -167,7 +167,7 @@ fn json_says_the_same() {
 fn an_empty_ring_is_no_success() {
     for tail in [&[][..], &[0; 64]] {
         let (text, status) = answer(inspect(&dump(&[], tail), &["--dir", "rx"]));
-        assert!(text.contains("!! the ring holds no descriptor\n"), "{text}");
+        assert!(text.contains("!! the ring has no descriptors\n"), "{text}");
         assert_eq!(status, Some(1));
     }
 }

@@ -83,10 +83,10 @@ fn a_bound_that_is_hit_is_unknown_and_exit_status_1() {
     let (out, _, code) = run(&["litmus", "--max-states", "3", path.to_str().unwrap()]);
     assert_eq!(code, Some(1));
     assert!(
-        out.contains("Unknown (the bound was hit), EXPECTED Forbidden"),
+        out.contains("Unknown (--max-states reached), EXPECTED Forbidden"),
         "{out}"
     );
-    assert!(out.contains("CUT SHORT"), "{out}");
+    assert!(out.contains("INCOMPLETE"), "{out}");
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_stored_witness_replays() {
     let (out, err, code) = run(&["litmus", "--replay", witness.to_str().unwrap(), path]);
     assert_eq!((err.as_str(), code), ("", Some(0)));
     assert!(
-        out.ends_with("Ends in y=0; the outcome asked: y=0\n"),
+        out.ends_with("Ends in y=0; the outcome in question: y=0\n"),
         "{out}"
     );
     // The same decisions where a barrier forbids them.
@@ -110,7 +110,7 @@ fn a_stored_witness_replays() {
     fs::write(&witness, text).unwrap();
     let (_, err, code) = run(&["litmus", "--replay", witness.to_str().unwrap(), path]);
     assert_eq!(code, Some(2));
-    assert!(err.contains("cannot happen here"), "{err}");
+    assert!(err.contains("is not possible here"), "{err}");
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn the_timing_engine_is_asked_too() {
     ]);
     assert_eq!(code, Some(0), "{out}");
     assert!(out.contains("timed v3: 0 of 40 runs; as expected"), "{out}");
-    assert!(out.contains("of 40 runs, first for seed"), "{out}");
+    assert!(out.contains("of 40 runs, first with seed"), "{out}");
 }
 
 #[test]
@@ -136,12 +136,12 @@ fn refusals_name_file_line_and_what_would_be_right() {
         (
             "copy = \"one\", to = \"x\"",
             "copy = \"uno\", to = \"x\"",
-            "t.toml:14:28: queue[0].descs[0].copy: there is no cell \"uno\"",
+            "t.toml:14:28: queue[0].descs[0].copy: unknown cell \"uno\"",
         ),
         (
             "to = \"x\" }",
             "to = \"x\", size = 8 }",
-            "t.toml:14:40: queue[0].descs[0].to: bytes 0..8 are no whole grains of 4 within the 4 bytes of \"x\"",
+            "t.toml:14:40: queue[0].descs[0].to: bytes 0..8 are not whole grains of 4 bytes within the 4 bytes of \"x\"",
         ),
         (
             "to = \"x\" }",
@@ -151,24 +151,24 @@ fn refusals_name_file_line_and_what_would_be_right() {
         (
             "to = \"y\" }",
             "to = \"y\", concat = true }",
-            "t.toml:15:5: queue[0].descs[1]: queue Q0 does not end with a whole packet",
+            "t.toml:15:5: queue[0].descs[1]: queue Q0 ends inside a packet",
         ),
         (
             "on = [\"p1\"]",
             "on = [\"p9\"]",
-            "there is no descriptor labelled \"p9\"",
+            "unknown descriptor labelled \"p9\"",
         ),
         (
             "{ read = \"y\", as = \"r1\" }",
             "{ wait = \"y\", ge = 1 }",
-            "a wait for memory is \"eq\" without \"then\"",
+            "a wait for memory takes only \"eq\", without \"then\"",
         ),
         (
             "{ read = \"y\", as = \"r1\" }",
             "{ ring = \"Q0\" }",
-            "give it \"rung = false\"",
+            "set rung = false on it",
         ),
-        ("r1 = 1", "r7 = 1", "there is no register or cell \"r7\""),
+        ("r1 = 1", "r7 = 1", "unknown register or cell \"r7\""),
         ("r1 = 1", "r1 = \"many\"", "write a number, or \"!= N\""),
         (
             "about =",

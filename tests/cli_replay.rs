@@ -363,7 +363,10 @@ fn two_runs_do_not_record_to_one_file() {
     held.lock().unwrap();
     let refused = udma_sim(&run).code(2).stdout_eq("");
     let error = stderr(&refused);
-    assert!(error.contains("another run is recording to it"), "{error}");
+    assert!(
+        error.contains("another run is recording to this file"),
+        "{error}"
+    );
     assert_eq!(fs::read(&path).unwrap(), before);
     drop(held);
     // What is recorded anew replaces all of what was there.
@@ -380,10 +383,10 @@ fn other_files_are_refused() {
     for (path, why) in [
         (folder.path(), "cannot read recording "),
         (&missing, "cannot read recording "),
-        (&empty, "is not a recording of udma-sim run --record"),
+        (&empty, "is not a recording made by udma-sim run --record"),
         (
             Path::new("traces/quickstart.toml"),
-            "is not a recording of udma-sim run --record",
+            "is not a recording made by udma-sim run --record",
         ),
     ] {
         for list in [&["--list"][..], &[]] {
@@ -393,11 +396,11 @@ fn other_files_are_refused() {
         }
     }
     for (option, value, why) in [
-        ("--kind", "reed", "write one of doorbell, fetch, read,"),
+        ("--kind", "reed", "expected one of doorbell, fetch, read,"),
         (
             "--address",
             "12",
-            "write two addresses, such as 0x1000..0x2000",
+            "expected two addresses, such as 0x1000..0x2000",
         ),
         ("--from", "soon", "is not a duration"),
     ] {

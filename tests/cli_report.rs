@@ -126,7 +126,7 @@ fn bad_input_makes_no_page() {
     .code(2);
     let error = stderr(&report);
     assert!(
-        error.contains("--output wants the path of a file to write"),
+        error.contains("--output takes the path of a file"),
         "{error}"
     );
 
@@ -143,11 +143,11 @@ fn bad_input_makes_no_page() {
     fs::write(&recording, &bytes[..bytes.len() / 2]).unwrap();
     let report = udma_sim(&["report", text(&recording), "-o", text(&page)]).code(2);
     assert!(
-        stderr(&report).contains("is cut off"),
+        stderr(&report).contains("is truncated"),
         "{}",
         stderr(&report)
     );
     elements(&fs::read_to_string(&page).unwrap());
     let seed = ["report", text(&recording), "-o", text(&page), "--seed", "1"];
-    assert!(stderr(&udma_sim(&seed).code(2)).contains("a recording has its config and seed"));
+    assert!(stderr(&udma_sim(&seed).code(2)).contains("a recording contains its config and seed"));
 }

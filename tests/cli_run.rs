@@ -125,11 +125,11 @@ fn a_wait_that_ends_badly_fails_the_run() {
         "{report}"
     );
     assert!(
-        report.contains("pass  dst (1MiB) equals what src started with"),
+        report.contains("pass  dst (1MiB) equals the initial content of src"),
         "{report}"
     );
     assert!(
-        report.ends_with("FAILED before the last step: 4 of 4 expectations held\n"),
+        report.ends_with("FAILED, stopped before the last step: 4 of 4 expectations held\n"),
         "{report}"
     );
 
@@ -194,7 +194,7 @@ fn bad_input_runs_nothing() {
         .code(2)
         .stdout_eq("")
         .stderr_eq(
-            "error: config \"none\" is neither built in (sunda, cayman, mariana) nor a file\n",
+            "error: config \"none\" is neither a built-in config (sunda, cayman, mariana) nor a file\n",
         );
     run(&["traces/quickstart.toml", "--seed", "x"])
         .code(2)

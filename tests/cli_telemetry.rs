@@ -213,7 +213,7 @@ fn paths_that_cannot_be_written_are_refused() {
             let error = stderr(&run);
             assert!(
                 error.starts_with(&format!("error: cannot write {}: ", text(&path)))
-                    && error.contains(&format!("{option} wants the path of a file to write")),
+                    && error.contains(&format!("{option} takes the path of a file")),
                 "{error}"
             );
         }

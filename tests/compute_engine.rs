@@ -170,7 +170,7 @@ fn a_refused_packet_names_bit_and_descriptor() {
             vec![data(word, SRC), data(word, SRC + 64)],
             2,
             M2sError::StreamResponse,
-            "no last bit in the last source's op word",
+            "the op word of the last source does not have the last bit",
         ),
         (
             vec![[META, 0x04a0_0000, 2, 0], data(word | 0x80, SRC)],
@@ -438,20 +438,20 @@ fn a_transpose_elsewhere_is_refused() {
         (
             // 122 is 64 + 58.
             with(&|words| (words[2], words[3]) = (words[2] | 58 << 26, words[3] | 1)),
-            "8 rows from partition 122 on",
+            "8 rows starting at partition 122, with 32 bytes at offset 0x0 of each",
         ),
         (
             with(&|words| words[2] |= 0x3_8000 << 8),
             "32 bytes at offset 0x38000 of each",
         ),
-        (with(&|words| words[3] ^= 4), "the dimensions ask for 256"),
+        (with(&|words| words[3] ^= 4), "the dimensions require 256"),
         (
             with(&|words| words[3] ^= 1 << 16),
-            "the dimensions ask for 256",
+            "the dimensions require 256",
         ),
         (
             with(&|words| words[0] -= 32),
-            "a source of 224 bytes; the dimensions ask for 256",
+            "the source has 224 bytes; the dimensions require 256",
         ),
     ] {
         for masked in [false, true] {
@@ -602,7 +602,7 @@ fn a_wrong_checksum_is_a_stream_parity_error() {
         if fails {
             let text = errors[0].to_string();
             assert!(
-                text.contains("checksum 0xe3069283 where 0xe3069284 was expected"),
+                text.contains("checksum is 0xe3069283, expected 0xe3069284"),
                 "{text}"
             );
             assert_eq!(errors[0].slot, 1);
@@ -700,7 +700,7 @@ fn v4_has_a_control_of_fp8() {
         let text = base.source.replacen(edit.0, edit.1, 1);
         let refused = Config::parse("edited", &text).unwrap_err().to_string();
         assert!(
-            refused.ends_with("this generation has no control for it"),
+            refused.ends_with("cannot be changed on this generation"),
             "{refused}"
         );
     }

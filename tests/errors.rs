@@ -276,7 +276,7 @@ const CASES: &[Case] = &[
         |scene| scene.program.tx[0].words[0] &= !LAST,
     ),
     m2s(
-        "no FIRST outside a packet",
+        "a descriptor without FIRST outside a packet",
         M2sError::Last,
         Log::Tx(1),
         |scene| scene.program.tx[1].words[0] &= !FIRST,

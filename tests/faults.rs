@@ -242,7 +242,7 @@ fn a_stuck_queue_leaves_the_others_alone() {
     assert_eq!(waiters.len(), 1);
     assert_eq!(
         waiters[0].to_string(),
-        "e0 queue 2 is stuck: an injected fault"
+        "e0 queue 2 is stuck because of an injected fault"
     );
     assert_eq!(rig.system.counters().packets, 4);
 }
@@ -259,7 +259,7 @@ fn a_fault_needs_a_queue_that_exists() {
         let refused = rig.system.inject(fault).unwrap_err().to_string();
         assert_eq!(
             refused,
-            format!("v2 has no queue {queue} of engine {engine}")
+            format!("v2 does not have queue {queue} of engine {engine}")
         );
     }
 }

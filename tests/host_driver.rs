@@ -368,7 +368,7 @@ fn a_hanging_device_times_out_and_a_reset_mends_it() {
     // est = 4 µs: sleep 1, then (400 - 1) * 100.
     assert_eq!(
         refused.to_string(),
-        "e0 queue 0: timed out after 39901us on a batch of 2 descriptors; reset the queue"
+        "e0 queue 0: a batch of 2 descriptors timed out after 39901us; reset the queue"
     );
     let refused = copy(&mut driver, &mut bus, PollMode::Synchronous).unwrap_err();
     assert!(matches!(refused, DriverError::Wedged { .. }));

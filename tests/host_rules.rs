@@ -375,7 +375,7 @@ mod packet_builders {
             .unwrap_err();
         assert_eq!(
             refused.to_string(),
-            "Failed to build packet for vring set_3: the packet writes 8 bytes, the destinations have 9"
+            "Failed to build packet for vring set_3: the packet writes 8 bytes, but the destinations have 9"
         );
     }
 

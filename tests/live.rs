@@ -281,7 +281,7 @@ fn the_watchdog_barks_once_when_nothing_gets_on() {
     let report = reports.recv_timeout(LONG).unwrap();
     let text = report.to_string();
     assert!(
-        text.starts_with("nothing has happened for 30ms; simulated time is "),
+        text.starts_with("no progress for 30ms; simulated time is "),
         "{text}"
     );
     assert!(
@@ -433,7 +433,7 @@ fn lockstep_says_who_holds_up_the_others() {
     let host = thread::spawn(move || waits.sleep(MS));
     let text = reports.recv_timeout(LONG).unwrap().to_string();
     assert!(
-        text.contains("host 1 waits for nothing of the device: it holds up the others"),
+        text.contains("host 1 waits for its own thread, which holds up the others"),
         "{text}"
     );
     drop(hosts);

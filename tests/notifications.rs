@@ -190,7 +190,7 @@ fn bad_queues_are_refused() {
     }
     assert_eq!(
         init(132, QUEUE, 64).to_string(),
-        "there is no engine e132; the device has e0 to e131"
+        "engine e132 does not exist; the device has e0 to e131"
     );
     let refused = init(0, 0xffff_0000_0000_0000, 64);
     assert!(matches!(refused, NotificationError::Bus(_)), "{refused}");

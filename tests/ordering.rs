@@ -40,7 +40,7 @@ enum Expect {
 }
 use Expect::{Allowed, Forbidden};
 
-/// Runs a shape with the given barrier on each of its packets; true if the outcome asked appeared.
+/// Runs a shape with the given barrier on each of its packets; true if the outcome in question appeared.
 type Shape = fn(&mut Rig, &[BarrierMode]) -> bool;
 
 fn check(name: &str, shape: Shape, rows: &[(&[BarrierMode], Expect)]) {

@@ -85,11 +85,11 @@ fn the_fix_is_that_of_the_generation() {
     };
     assert_eq!(
         fix(Arch::V2),
-        "DMB or WRITE_BARRIER on packet 0 (slot 0), the last before the signal"
+        "DMB or WRITE_BARRIER on the last packet before the signal, packet 0 (slot 0)"
     );
     assert_eq!(
         fix(Arch::V3),
-        "SOW on the Rx descriptor of packet 1 (slot 0), the signal"
+        "SOW on the Rx descriptor of the signal, packet 1 (slot 0)"
     );
 }
 
@@ -193,7 +193,7 @@ fn a_packet_can_race_with_itself() {
     let shifted = found(0x1000, 0x1800);
     assert_eq!(shifted.len(), 1, "towards what is still to be read");
     assert_eq!(shifted[0].bytes, (Addr(0x1800), Addr(0x2000)));
-    assert!(shifted[0].fix.contains("a packet of its own"));
+    assert!(shifted[0].fix.contains("in a separate packet"));
 
     let (mut detector, host, queues) = start(Arch::V3);
     detector.doorbell(host, queues[0]);

@@ -119,68 +119,68 @@ const CASES: &[(&str, &str, isize, &str)] = &[
     // Keys and types.
     ("name = \"good\"", "nam = \"good\"\nname = \"x\"", 0, "nam: unknown key; did you mean \"name\"?"),
     ("size = \"64KiB\"\ncounter", "sizes = \"64KiB\"\ncounter", 0, "memory[0].sizes: unknown key; did you mean \"size\"?"),
-    ("do = \"trigger\"", "do = \"triger\"", 0, "step[4].do: no host step \"triger\"; did you mean \"trigger\"?"),
+    ("do = \"trigger\"", "do = \"triger\"", 0, "step[4].do: unknown step \"triger\"; did you mean \"trigger\"?"),
     ("engine = 0", "engine = true", 0, "step[3].engine: expected an engine: its number, or \"d2h0\" or \"h2d0\" for a host engine, found a TOML boolean"),
     ("vring = \"v\"\nfrom", "from", -2, "step[0]: \"vring\" is missing; write a string"),
     ("[[sequencer]]", "[sequencer]", 0, "sequencer: expected an array of tables; write [[sequencer]]"),
     ("counter = 0", "counter = -1", 0, "memory[0].counter: -1 is out of range; write a whole number, 0 to 4294967295"),
-    ("counter = 0", "counter = 0\nbyte = 1", -4, "memory[0]: 2 contents given; write exactly one of zero, byte, counter, random, hex, file, array"),
+    ("counter = 0", "counter = 0\nbyte = 1", -4, "memory[0]: 2 contents given; expected exactly one of zero, byte, counter, random, hex, file, array"),
     ("counter = 0", "hex = \"012\"", 0, "memory[0].hex: Odd number of digits"),
     ("counter = 0", "array = { dtype = \"u8\", values = [256] }", 0, "memory[0].array.values: element 0: 256 is out of range"),
-    ("counter = 0", "array = { dtype = \"u9\", values = [1] }", 0, "memory[0].array.dtype: \"u9\" is no dtype; write one of u8, i8"),
-    ("counter = 0", "zero = false", 0, "memory[0].zero: only true means something here; leave the key out instead"),
+    ("counter = 0", "array = { dtype = \"u9\", values = [1] }", 0, "memory[0].array.dtype: unknown dtype \"u9\"; expected one of u8, i8"),
+    ("counter = 0", "zero = false", 0, "memory[0].zero: must be true; to switch it off, omit the key"),
     // Sizes and regions.
     ("size = \"64KiB\"", "size = \"64KB\"", 0, "memory[0].size: \"64KB\" is not a size"),
-    ("size = \"64KiB\"", "size = 0", 0, "memory[0].size: holds no byte; give it a size"),
-    ("size = \"64KiB\"\ncounter = 0", "size = 3\nhex = \"0102\"", 0, "memory[0].size: the content has 2 bytes, the size says 3"),
+    ("size = \"64KiB\"", "size = 0", 0, "memory[0].size: has 0 bytes; the size must be at least 1"),
+    ("size = \"64KiB\"\ncounter = 0", "size = 3\nhex = \"0102\"", 0, "memory[0].size: the content has 2 bytes, but size is 3"),
     ("size = \"64KiB\"\ncounter = 0", "counter = 0", -2, "memory[0].name: \"size\" is missing"),
     ("hbm0 + 2MiB", "hbm0 + 1MiB + 65535", 0, "memory[1].at: \"dst\" (64KiB at 0x10ffff) overlaps \"src\" (64KiB at 0x100000)"),
     ("hbm0 + 512", "hbm0 + 256", 0, "pring[1].at: \"rx\" (512B at 0x100) overlaps \"tx\" (512B at 0x0)"),
-    ("hbm0 + 2MiB", "hbm0 + 24GiB", 0, "memory[1].at: an access of 65536 bytes at 0x600000000 starts in an unpopulated hole"),
+    ("hbm0 + 2MiB", "hbm0 + 24GiB", 0, "memory[1].at: an access of 65536 bytes at 0x600000000 starts in an unpopulated part"),
     ("hbm0 + 2MiB", "sbuf0[3] + 200KiB", 0, "memory[1].at: an access of 65536 bytes at 0x20000f2000 runs past the end"),
-    ("hbm0 + 2MiB", "hbm9", 0, "memory[1].at: there is no number 9; this arch has HBM stacks 0 to 3"),
+    ("hbm0 + 2MiB", "hbm9", 0, "memory[1].at: number 9 does not exist; this arch has HBM stacks 0 to 3"),
     ("name = \"dst\"", "name = \"src\"", 0, "memory[1].name: \"src\" is already the name of a buffer or pring"),
-    ("name = \"dst\"", "name = \"hbm7\"", 0, "memory[1].name: \"hbm7\" means a place on the device; choose another name"),
-    ("descriptors = 32", "descriptors = 33", 0, "pring[0].descriptors: a ring of 33 descriptors; the length is a multiple of 16"),
+    ("name = \"dst\"", "name = \"hbm7\"", 0, "memory[1].name: \"hbm7\" is the name of a place on the device; choose another name"),
+    ("descriptors = 32", "descriptors = 33", 0, "pring[0].descriptors: a ring has 33 descriptors; the length must be a multiple of 16"),
     ("at = \"hbm0\"\ndesc", "at = \"hbm0 + 64\"\ndesc", 0, "pring[0].at: a ring at 0x40 does not start on a multiple of 256 bytes"),
     // Files.
     ("descriptors = 32", "descriptors = 32\nfile = \"none.bin\"", 1, "pring[0].file: cannot read traces/none.bin: No such file"),
     ("descriptors = 32", "descriptors = 32\nfile = \"quickstart.toml\"", 1, "pring[0].file: quickstart.toml has "),
     ("counter = 0", "file = \"none.bin\"", 0, "memory[0].file: cannot read traces/none.bin: No such file"),
     // Names.
-    ("from = \"src\"\n", "from = \"srv\"\n", 0, "step[0].from: no buffer or place \"srv\"; did you mean \"src\"?"),
-    ("do = \"dump_to_pring\"\nvring = \"v\"", "do = \"dump_to_pring\"\nvring = \"w\"", 1, "step[2].vring: no vring with descriptors \"w\"; known here: v"),
+    ("from = \"src\"\n", "from = \"srv\"\n", 0, "step[0].from: unknown buffer or place \"srv\"; did you mean \"src\"?"),
+    ("do = \"dump_to_pring\"\nvring = \"v\"", "do = \"dump_to_pring\"\nvring = \"w\"", 1, "step[2].vring: unknown vring with descriptors \"w\"; known: v"),
     ("tx = \"tx\"", "tx = \"rx\"", 0, "step[2].tx: pring \"rx\" is of type rx; a tx pring is needed here"),
-    ("tx = \"tx\"", "tx = \"ty\"", 0, "step[2].tx: no pring \"ty\"; did you mean \"tx\"?"),
-    ("sequencer = \"s\"", "sequencer = \"t\"", 0, "step[5].sequencer: no sequencer \"t\"; known here: s"),
-    ("initial = \"src\"", "initial = \"tx\"", 0, "expect[0].equals.initial: has 512 bytes; dst (64KiB) is compared with it"),
-    ("memory = \"dst\"\nequals", "observation = \"sen\"\nequals", 0, "expect[0].observation: no observation \"sen\"; did you mean \"seen\"?"),
-    ("from = \"go\"", "from = \"og\"", 0, "expect[1].elapsed.from: no step labelled \"og\"; did you mean \"go\"?"),
-    ("from = \"go\", to = \"done\"", "from = \"done\", to = \"go\"", 0, "expect[1].elapsed.to: step \"go\" comes before step \"done\""),
+    ("tx = \"tx\"", "tx = \"ty\"", 0, "step[2].tx: unknown pring \"ty\"; did you mean \"tx\"?"),
+    ("sequencer = \"s\"", "sequencer = \"t\"", 0, "step[5].sequencer: unknown sequencer \"t\"; known: s"),
+    ("initial = \"src\"", "initial = \"tx\"", 0, "expect[0].equals.initial: has 512 bytes, but is compared with dst (64KiB)"),
+    ("memory = \"dst\"\nequals", "observation = \"sen\"\nequals", 0, "expect[0].observation: unknown observation \"sen\"; did you mean \"seen\"?"),
+    ("from = \"go\"", "from = \"og\"", 0, "expect[1].elapsed.from: unknown step labelled \"og\"; did you mean \"go\"?"),
+    ("from = \"go\", to = \"done\"", "from = \"done\", to = \"go\"", 0, "expect[1].elapsed.to: step \"go\" is before step \"done\""),
     ("label = \"done\"", "label = \"go\"", 0, "step[5].label: label \"go\" is already taken by step[4]"),
     // Host steps that the vring stack refuses.
     ("do = \"dump_to_pring\"\n", "do = \"dump_to_pring_padded\"\npadded = 1\n", -1, "step[2]: Failed to pad vring v tx from 2 descriptors to 1 descriptors"),
-    ("do = \"trigger\"\n", "do = \"trigger\"\ntx = 33\n", -2, "step[4]: e0 queue 0: tx doorbell of 33 descriptors; it takes 1 to 32"),
-    ("do = \"trigger\"\nengine = 0", "do = \"trigger\"\nengine = 1", 2, "step[4].queue: queue 0 of e1 has no rings here; add an init_queue step before"),
+    ("do = \"trigger\"\n", "do = \"trigger\"\ntx = 33\n", -2, "step[4]: e0 queue 0: tx doorbell of 33 descriptors; the count must be 1 to 32"),
+    ("do = \"trigger\"\nengine = 0", "do = \"trigger\"\nengine = 1", 2, "step[4].queue: queue 0 of e1 has no rings yet; add an init_queue step before this one"),
     ("do = \"trigger\"\nengine = 0\nqueue = 0", "do = \"trigger\"\nengine = 0\nqueue = 16", 2, "step[4].queue: an engine has queues 0 to 15"),
-    ("semaphore = \"0.1\"\n", "semaphore = \"9.1\"\n", 0, "step[1].semaphore: there is no number 9; this arch has NeuronCore event blocks 0 to 7"),
+    ("semaphore = \"0.1\"\n", "semaphore = \"9.1\"\n", 0, "step[1].semaphore: number 9 does not exist; this arch has NeuronCore event blocks 0 to 7"),
     // Registers and faults.
-    ("[[expect]]\nmemory", "[[step]]\ndo = \"write_register\"\nengine = 0\nregister = \"m2s.stat\"\nvalue = 0\n\n[[expect]]\nmemory", 3, "step[6].register: there is no register \"stat\" in m2s on v3; there are axi[0..6], data_burst_cfg,"),
-    ("[[expect]]\nmemory", "[[step]]\ndo = \"read_register\"\nengine = 0\nregister = \"q0.drl\"\nname = \"x\"\n\n[[expect]]\nmemory", 3, "step[6].register: \"q0\" names no block of registers; write m2s, s2m, m2s.q0 to q15"),
-    ("[[expect]]\nmemory", "[[fault]]\nkind = \"lost_acks\"\n\n[[expect]]\nmemory", 1, "fault[0].kind: no fault \"lost_acks\"; did you mean \"lost_ack\"?"),
+    ("[[expect]]\nmemory", "[[step]]\ndo = \"write_register\"\nengine = 0\nregister = \"m2s.stat\"\nvalue = 0\n\n[[expect]]\nmemory", 3, "step[6].register: unknown register \"stat\" in m2s on v3; known: axi[0..6], data_burst_cfg,"),
+    ("[[expect]]\nmemory", "[[step]]\ndo = \"read_register\"\nengine = 0\nregister = \"q0.drl\"\nname = \"x\"\n\n[[expect]]\nmemory", 3, "step[6].register: \"q0\" does not name a register block; expected m2s, s2m, m2s.q0 to q15"),
+    ("[[expect]]\nmemory", "[[fault]]\nkind = \"lost_acks\"\n\n[[expect]]\nmemory", 1, "fault[0].kind: unknown fault \"lost_acks\"; did you mean \"lost_ack\"?"),
     ("[[expect]]\nmemory", "[[fault]]\nkind = \"lost_ack\"\nengine = 0\nqueue = 0\n\n[[expect]]\nmemory", 0, "fault[0]: a fault needs exactly one of nth, one_in; none is given"),
     ("[[expect]]\nmemory", "[[fault]]\nkind = \"lost_ack\"\nengine = 0\nqueue = 0\none_in = 0\n\n[[expect]]\nmemory", 4, "fault[0].one_in: must be 1 or more"),
-    ("[[expect]]\nmemory", "[[fault]]\nkind = \"flip_descriptor\"\ndirection = \"tx\"\nbit = 128\nengine = 0\nqueue = 0\nnth = 0\n\n[[expect]]\nmemory", 3, "fault[0].bit: a descriptor has bits 0 to 127"),
-    ("[[expect]]\nmemory", "[[fault]]\nkind = \"report\"\nm2s = \"ringid\"\nengine = 0\nqueue = 0\nnth = 0\n\n[[expect]]\nmemory", 2, "fault[0].m2s: no error bit \"ringid\" on this half; did you mean \"ring_id\"?"),
+    ("[[expect]]\nmemory", "[[fault]]\nkind = \"flip_descriptor\"\ndirection = \"tx\"\nbit = 128\nengine = 0\nqueue = 0\nnth = 0\n\n[[expect]]\nmemory", 3, "fault[0].bit: must be 0 to 127, a bit of a descriptor"),
+    ("[[expect]]\nmemory", "[[fault]]\nkind = \"report\"\nm2s = \"ringid\"\nengine = 0\nqueue = 0\nnth = 0\n\n[[expect]]\nmemory", 2, "fault[0].m2s: unknown error bit \"ringid\" for this half; did you mean \"ring_id\"?"),
     ("[[expect]]\nmemory", "[[fault]]\nkind = \"slow_channel\"\nat = \"sbuf0[200]\"\nby = \"1us\"\n\n[[expect]]\nmemory", 2, "fault[0].at: a State Buffer has partitions 0 to 127"),
     ("[[expect]]\nmemory", "[[fault]]\nkind = \"late_ack\"\nby = \"1\"\nengine = 0\nqueue = 0\nnth = 0\n\n[[expect]]\nmemory", 2, "fault[0].by: \"1\" is not a time such as"),
     // Expectations.
-    ("min = \"1 cycle\"", "min = \"2ns\", max = \"1ns\"", 0, "expect[1].elapsed.min: is more than max"),
-    (", min = \"1 cycle\"", "", 0, "expect[1].elapsed: nothing is expected; write min, max or both"),
-    ("memory = \"dst\"\nequals", "memory = \"sem 0.1 read\"\nsize = 4\nequals", 0, "expect[0].memory: is no plain memory"),
-    ("memory = \"dst\"\nequals", "memory = \"dst + 4\"\nequals", 0, "expect[0].memory: \"size\" is missing beside \"dst + 4B\""),
+    ("min = \"1 cycle\"", "min = \"2ns\", max = \"1ns\"", 0, "expect[1].elapsed.min: is greater than max"),
+    (", min = \"1 cycle\"", "", 0, "expect[1].elapsed: no bounds given; write min, max or both"),
+    ("memory = \"dst\"\nequals", "memory = \"sem 0.1 read\"\nsize = 4\nequals", 0, "expect[0].memory: is not plain memory"),
+    ("memory = \"dst\"\nequals", "memory = \"dst + 4\"\nequals", 0, "expect[0].memory: \"size\" is missing for \"dst + 4B\""),
     // Waits that cannot end.
-    ("[{ wait = \"0.1\"", "[{ wait = \"0.2\"", 0, "sequencer[0].program[0]: sequencer \"s\" waits here for ever for semaphore 0.2, which nothing in this scenario changes"),
+    ("[{ wait = \"0.1\"", "[{ wait = \"0.2\"", 0, "sequencer[0].program[0]: sequencer \"s\" waits forever for semaphore 0.2, which this scenario never changes"),
 ];
 
 #[test]
@@ -191,7 +191,7 @@ fn each_fault_is_named_with_file_line_and_key() {
         let told = found.lines().find(|told| told.contains(message));
         let told = told.unwrap_or_else(|| panic!("{to:?} gives\n{found}\nnot {message}"));
         // A fault does not drag along complaints about what follows from it.
-        let ends = usize::from(message.contains("waits here"));
+        let ends = usize::from(message.contains("waits forever"));
         assert_eq!(found.lines().count(), 1 + ends, "{to:?} gives\n{found}");
         let place = format!("traces/x.toml:{}:", line as isize + below);
         assert!(
@@ -236,7 +236,7 @@ fn what_the_arch_cannot_do_is_refused() {
     assert_eq!(problems_on(&sow, "cayman"), "");
     let found = problems_on(&sow, "sunda");
     assert!(
-        found.contains("step[0].barrier: v2 has no strong-ordered writes"),
+        found.contains("step[0].barrier: v2 does not have strong-ordered writes"),
         "{found}"
     );
     let only = sow.replace("barrier = \"sow\"", "barrier = \"sow\"\nonly = [\"v3\"]");
@@ -248,7 +248,7 @@ fn what_the_arch_cannot_do_is_refused() {
     let found = problems_on(&v2, "cayman");
     assert_eq!(
         found,
-        "traces/x.toml:3:11: runs_on: config cayman is for v3; this scenario runs on v2"
+        "traces/x.toml:3:11: runs_on: config cayman is for v3, but this scenario runs only on v2"
     );
 }
 
@@ -264,8 +264,8 @@ fn waits_in_a_circle_name_everybody_in_it() {
     let found = problems(&text);
     let lines: Vec<&str> = found.lines().collect();
     assert_eq!(lines.len(), 2, "{found}");
-    assert!(lines[0].contains("sequencer \"s\" waits here for ever for semaphore 0.8, which the host changes later; it itself waits at traces/x.toml:"), "{found}");
-    assert!(lines[1].contains("the host waits here for ever for semaphore 0.9, which sequencer \"s\" changes later; it itself waits at traces/x.toml:"), "{found}");
+    assert!(lines[0].contains("sequencer \"s\" waits forever for semaphore 0.8, which the host changes only later; it is itself waiting at traces/x.toml:"), "{found}");
+    assert!(lines[1].contains("the host waits forever for semaphore 0.9, which sequencer \"s\" changes only later; it is itself waiting at traces/x.toml:"), "{found}");
 }
 
 /// The same chain is fine when somebody begins.

@@ -321,6 +321,6 @@ fn warnings_say_what_was_ignored() {
     let report = run(&text("dmb = false"), Arch::V3);
     assert_eq!(
         report.warnings,
-        ["1 packets whose DMB did nothing: the queue's DMB pause is masked"]
+        ["1 packet whose DMB had no effect: the queue's DMB pause is masked"]
     );
 }

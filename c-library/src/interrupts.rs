@@ -57,7 +57,7 @@ pub(crate) fn run_until(
     })
 }
 
-/// Lets time pass until an interrupt is there; false if the wait is over before.
+/// Lets time pass until an interrupt is pending; false if the wait is over before.
 fn run_to_interrupt(system: &mut System, until: &Condition, deadline: Instant) -> bool {
     let deadline = deadline.min(System::END);
     loop {

@@ -29,7 +29,7 @@ use interrupts::Handler;
 use registry::with_device;
 use status::{Failure, guard};
 
-/// A simulated machine. 0 is none.
+/// A handle of a simulated machine. 0 is never a valid handle.
 pub type UdmaSimDevice = u64;
 
 /// An interrupt that a UDMA unit sent to the host.
@@ -44,7 +44,7 @@ pub struct UdmaSimInterrupt {
     pub at_ns: u64,
 }
 
-/// A register that the model does not have and somebody has touched: it holds what was written and does nothing.
+/// A register that is not modelled and has been accessed: it keeps the written value and has no effect.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdmaSimRegister {
@@ -54,14 +54,13 @@ pub struct UdmaSimRegister {
     pub reads: u64,
     /// How often host and engines have written it.
     pub writes: u64,
-    /// What it holds.
+    /// Its value.
     pub value: u32,
-    /// The engine or block it belongs to and its offset there, with a zero byte at the end.
+    /// Its engine or block and its offset there, as a zero-terminated string.
     pub name: [c_char; 52],
 }
 
-/// What a machine calls when a UDMA unit interrupts the host, on the thread that the machine belongs to. It
-/// may use the machine as anybody does.
+/// Called when a UDMA unit interrupts the host, on the thread that owns the machine. The handler may call any function on the machine.
 pub type UdmaSimInterruptHandler = Option<
     unsafe extern "C" fn(
         device: UdmaSimDevice,
@@ -70,13 +69,13 @@ pub type UdmaSimInterruptHandler = Option<
     ),
 >;
 
-/// Creates a machine fresh from reset, which belongs to the calling thread.
+/// Creates a machine in its reset state, owned by the calling thread.
 ///
 /// `config` is the name of a built-in config (sunda, cayman, mariana) or the path of a file; `seed`
-/// seeds every random stream; `*device` becomes its number.
+/// seeds every random stream; the handle is stored in `*device`.
 ///
 /// # Safety
-/// `config` is NULL or points to a string that ends with a zero byte, `device` is NULL or points to
+/// `config` is NULL or points to a zero-terminated string, `device` is NULL or points to
 /// writable memory for the number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn udma_sim_create(
@@ -123,7 +122,7 @@ pub unsafe extern "C" fn udma_sim_map_host_memory(
     })
 }
 
-/// Reads the 32-bit register at physical address `at`. Takes a bus round trip of simulated time.
+/// Reads the 32-bit register at physical address `at`. It takes the simulated time of a bus round trip.
 ///
 /// # Safety
 /// `value` is NULL or points to writable memory for the value.
@@ -219,8 +218,7 @@ fn check_range(system: &System, at: u64, len: u64) -> Result<(), Failure> {
     place.map(|_| ()).map_err(Failure::refused)
 }
 
-/// Lets `ns` nanoseconds of simulated time pass. Time ends after a little over five hours: the rest
-/// of `ns` then does not pass, and the call times out.
+/// Advances simulated time by `ns` nanoseconds. Simulated time ends after a little over five hours: a call that would exceed this stops there and times out.
 #[unsafe(no_mangle)]
 pub extern "C" fn udma_sim_run_ns(device: UdmaSimDevice, ns: u64) -> UdmaSimStatus {
     guard(|| {
@@ -230,8 +228,7 @@ pub extern "C" fn udma_sim_run_ns(device: UdmaSimDevice, ns: u64) -> UdmaSimStat
     })
 }
 
-/// Lets simulated time pass until every engine has completed all that its doorbells covered, at most
-/// `timeout_ns` nanoseconds.
+/// Advances simulated time until every engine has completed everything that its doorbells announced, by at most `timeout_ns` nanoseconds.
 #[unsafe(no_mangle)]
 pub extern "C" fn udma_sim_run_until_idle(device: UdmaSimDevice, timeout_ns: u64) -> UdmaSimStatus {
     guard(|| {
@@ -245,9 +242,11 @@ fn outcome(outcome: WaitOutcome) -> Result<Status, Failure> {
     let (status, what, waiters) = match outcome {
         WaitOutcome::Met => return Ok(Status::Ok),
         WaitOutcome::TimedOut(waiters) => (Status::TimedOut, "timed out", waiters),
-        WaitOutcome::Stuck(waiters) => {
-            (Status::Stuck, "nothing is left that could happen", waiters)
-        }
+        WaitOutcome::Stuck(waiters) => (
+            Status::Stuck,
+            "stuck: no work is left and the condition was not met",
+            waiters,
+        ),
     };
     let waiters = waiters.iter().map(|waiter| format!("; {waiter}"));
     Err(Failure {
@@ -256,11 +255,9 @@ fn outcome(outcome: WaitOutcome) -> Result<Status, Failure> {
     })
 }
 
-/// Sets what is called for every interrupt, or with NULL that nothing is. `context` is handed to each call.
+/// Sets the handler that is called for every interrupt; NULL removes it. `context` is passed to each call.
 ///
-/// It is called from within udma_sim_run_ns, udma_sim_run_until_idle and udma_sim_read_reg, for each interrupt
-/// in its turn; simulated time stands still meanwhile, but for what the handler itself lets pass. Interrupts that come
-/// while it runs wait until it has returned. What it takes is not there for udma_sim_poll_interrupt.
+/// It is called from within udma_sim_run_ns, udma_sim_run_until_idle and udma_sim_read_reg, once per interrupt and in order. Simulated time stands still during the call unless the handler itself advances it. Interrupts that arrive meanwhile are delivered after it returns. Interrupts passed to the handler are not returned by udma_sim_poll_interrupt.
 ///
 /// # Safety
 /// Until another handler is set or the machine is destroyed, `handler` is NULL or may be called with `context`,
@@ -277,7 +274,7 @@ pub unsafe extern "C" fn udma_sim_set_interrupt_handler(
     })
 }
 
-/// Takes the oldest interrupt that has not been taken; UDMA_SIM_STATUS_NONE if there is none.
+/// Removes and returns the oldest pending interrupt; UDMA_SIM_STATUS_NONE if there is none.
 ///
 /// # Safety
 /// `interrupt` is NULL or points to writable memory for one.
@@ -299,8 +296,7 @@ pub unsafe extern "C" fn udma_sim_poll_interrupt(
     })
 }
 
-/// The register number `index` among those that the model does not have and somebody has touched, engine by
-/// engine, then by address; UDMA_SIM_STATUS_NONE if there are not so many.
+/// Returns entry `index` of the list of accessed registers that are not modelled, ordered by engine, then by address; UDMA_SIM_STATUS_NONE at the end of the list.
 ///
 /// # Safety
 /// `found` is NULL or points to writable memory for one.
@@ -355,10 +351,9 @@ fn nanoseconds(at: Instant) -> u64 {
     at.as_fs() / Duration::from_ns(1).as_fs()
 }
 
-/// What the last call of this thread that did not return UDMA_SIM_STATUS_OK had to say.
+/// The message of the last call on this thread that did not return UDMA_SIM_STATUS_OK.
 ///
-/// Copies as much of the text as fits into `capacity` bytes, with a zero byte at the end, and returns
-/// the length of the whole text without it. `text` may be NULL if `capacity` is 0.
+/// Copies as much of the text as fits into `capacity` bytes, including a terminating zero byte, and returns the length of the whole text without it. `text` may be NULL if `capacity` is 0.
 ///
 /// # Safety
 /// `text` is NULL or points to `capacity` writable bytes.

@@ -71,7 +71,7 @@ pub(crate) fn buffer(len: u64) -> Result<Vec<u8>, Failure> {
     let wanted = usize::try_from(len).unwrap_or(usize::MAX);
     bytes.try_reserve_exact(wanted).map_err(|error| Failure {
         status: UdmaSimStatus::BadArgument,
-        text: format!("no buffer of {len} bytes: {error}"),
+        text: format!("cannot allocate a buffer of {len} bytes: {error}"),
     })?;
     bytes.resize(wanted, 0);
     Ok(bytes)

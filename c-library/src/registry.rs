@@ -48,7 +48,7 @@ impl Registry {
     fn own(&mut self, device: UdmaSimDevice) -> Result<&mut Entry, Failure> {
         let entry = self.devices.get_mut(&device).ok_or_else(|| Failure {
             status: UdmaSimStatus::BadDevice,
-            text: format!("there is no device {device}, or no longer"),
+            text: format!("device {device} does not exist or was destroyed"),
         })?;
         if entry.owner != thread::current().id() {
             return Err(Failure {
@@ -99,9 +99,7 @@ pub(crate) fn with_device<R>(
     let taken = REGISTRY.lock().own(device)?.system.take();
     let mut system = taken.ok_or_else(|| Failure {
         status: UdmaSimStatus::Failed,
-        text: format!(
-            "device {device} was lost when the simulator failed; it can only be destroyed"
-        ),
+        text: format!("device {device} was lost in an internal failure; it can only be destroyed"),
     })?;
     let result = call(&mut system);
     // Only its own thread, which is here, could have destroyed it.

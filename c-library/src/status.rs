@@ -5,32 +5,31 @@ use std::cell::RefCell;
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// How a call ended. Errors are negative; udma_sim_last_error has the text of whatever is not
-/// UDMA_SIM_STATUS_OK or UDMA_SIM_STATUS_NONE.
+/// The result of a call. Errors are negative; udma_sim_last_error gives the message for every result other than UDMA_SIM_STATUS_OK and UDMA_SIM_STATUS_NONE.
 #[repr(i32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UdmaSimStatus {
-    /// Done.
+    /// Success.
     Ok = 0,
-    /// There is nothing to take.
+    /// Nothing is available.
     None = 1,
-    /// Time ran out first.
+    /// The time-out passed first.
     TimedOut = 2,
-    /// Nothing is left that could happen, and what was waited for has not.
+    /// No work is left and the condition was not met.
     Stuck = 3,
-    /// A pointer is NULL that must not be.
+    /// A pointer that must not be NULL is NULL.
     NullPointer = -1,
-    /// There is no such device, or no longer.
+    /// The device does not exist, or was destroyed.
     BadDevice = -2,
     /// The device belongs to another thread.
     WrongThread = -3,
-    /// An argument makes no sense.
+    /// An argument is invalid.
     BadArgument = -4,
-    /// There is no such config, it is not valid, or its memory cannot be mapped.
+    /// The config does not exist or is invalid, or its memory cannot be mapped.
     BadConfig = -5,
     /// The bus refused the access.
     Refused = -6,
-    /// The simulator failed. The device is lost and can only be destroyed.
+    /// An internal failure. The device is lost and can only be destroyed.
     Failed = -7,
 }
 
@@ -69,7 +68,7 @@ pub(crate) fn guard(call: impl FnOnce() -> Result<UdmaSimStatus, Failure>) -> Ud
         Ok(Err(failure)) => failure,
         Err(panic) => Failure {
             status: UdmaSimStatus::Failed,
-            text: format!("the simulator failed: {}", message(&*panic)),
+            text: format!("internal failure: {}", message(&*panic)),
         },
     };
     LAST_ERROR.set(failure.text);
@@ -91,9 +90,9 @@ mod tests {
     fn a_panic_becomes_a_status() {
         let status = guard(|| panic!("no {}", "such thing"));
         assert_eq!(status, UdmaSimStatus::Failed);
-        assert_eq!(last_error(), "the simulator failed: no such thing");
+        assert_eq!(last_error(), "internal failure: no such thing");
         // A later success leaves the text.
         assert_eq!(guard(|| Ok(UdmaSimStatus::Ok)), UdmaSimStatus::Ok);
-        assert_eq!(last_error(), "the simulator failed: no such thing");
+        assert_eq!(last_error(), "internal failure: no such thing");
     }
 }

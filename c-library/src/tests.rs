@@ -89,7 +89,7 @@ fn devices_that_are_gone_or_never_were_are_refused() {
             Status::BadDevice
         );
     }
-    assert!(last_error().starts_with("there is no device 18446744073709551615"));
+    assert!(last_error().starts_with("device 18446744073709551615 does not exist"));
     // Numbers are not used again.
     let other = create("sunda");
     assert_ne!(other, device);
@@ -220,7 +220,7 @@ fn accesses_that_make_no_sense_are_refused() {
         assert_eq!(map, Status::Refused);
         assert_eq!(
             last_error(),
-            "an access of 16 bytes at 0x0 does not lie in host memory"
+            "an access of 16 bytes at 0x0 is outside host memory"
         );
     }
     assert!(pointer.is_null());

@@ -60,7 +60,7 @@ impl fmt::Display for Arch {
 
 /// An arch name nobody knows.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("\"{0}\" is not an arch; write v2 (sunda), v3 (cayman) or v4 (mariana)")]
+#[error("unknown arch \"{0}\"; expected v2 (sunda), v3 (cayman) or v4 (mariana)")]
 pub struct UnknownArch(pub String);
 
 impl FromStr for Arch {

@@ -392,7 +392,7 @@ impl Experiments<'_> {
         })?;
         let reached = share / 100.0 * self.peak() * f64::from(engines);
         Ok(Figure::new(
-            format!("{engines} engines read one HBM stack: never more than it has"),
+            format!("{engines} engines read one HBM stack: at most its bandwidth"),
             "GB/s",
             (stack, reached),
             Bound::Between(0.75 * stack, stack),
@@ -413,7 +413,7 @@ impl Experiments<'_> {
         let host_path = self.config.values.fabric.host.bandwidth.0 as f64 / 1e9;
         let published = LONGEST as f64 / host_path.min(self.peak());
         Ok(Figure::new(
-            "one 64 KiB descriptor from host memory, beside an estimate without latency",
+            "one 64 KiB descriptor from host memory, against an estimate without latency",
             "ns",
             (published, time.as_ns_f64()),
             // What latency may add to an estimate without it.

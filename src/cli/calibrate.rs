@@ -14,11 +14,11 @@ const OUT_OF_BOUND: u8 = 1;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Built-in configs (sunda, cayman, mariana) or config files; all built-in ones if none is given
+    /// Built-in configs (sunda, cayman, mariana) or config files [default: all built-in configs]
     #[arg(value_name = "NAME|FILE")]
     configs: Vec<String>,
 
-    /// Print JSON
+    /// Print the table as JSON
     #[arg(long)]
     json: bool,
 }
@@ -64,7 +64,7 @@ fn table(calibration: &Calibration) -> String {
     // Writing to a string cannot fail.
     let _ = writeln!(
         out,
-        "  {:<74} {:>9} {:>9} {:>8}  {:<10} asked",
+        "  {:<74} {:>9} {:>9} {:>8}  {:<10} bound",
         "figure", "published", "simulated", "error", "unit"
     );
     for figure in &calibration.figures {
@@ -75,7 +75,7 @@ fn table(calibration: &Calibration) -> String {
             Bound::Between(least, most) => format!("{least:.1} to {most:.1}"),
             Bound::Any => "nothing".to_string(),
         };
-        let verdict = if figure.passed { "" } else { "  OUT OF BOUND" };
+        let verdict = if figure.passed { "" } else { "  OUT OF BOUNDS" };
         let _ = writeln!(
             out,
             "  {:<74} {:>9.1} {:>9.1} {:>+7.1}%  {:<10} {asked}{verdict}",
@@ -87,7 +87,7 @@ fn table(calibration: &Calibration) -> String {
     }
     let _ = writeln!(
         out,
-        "\n  copies of 4 KiB, HBM to HBM   cycles each      GB/s   cycles more than none"
+        "\n  copies of 4 KiB, HBM to HBM   cycles each      GB/s   extra cycles vs. none"
     );
     for cost in &calibration.barriers {
         let _ = writeln!(
@@ -105,10 +105,10 @@ fn write_curve(out: &mut String, curve: &Curve) {
     } = curve;
     let held = curve.points.iter().any(|point| point.published.is_some());
     let asked = match held {
-        true => format!("asked: within {within} points"),
-        false => "nothing is published for this generation".to_string(),
+        true => format!("bound: within {within} points"),
+        false => "no published values for this generation".to_string(),
     };
-    let monotone = if curve.monotone { "" } else { "  IT FALLS" };
+    let monotone = if curve.monotone { "" } else { "  NOT MONOTONE" };
     let _ = writeln!(out, "\n  curve {name}, {unit}; {asked}{monotone}");
     let _ = writeln!(
         out,
@@ -119,7 +119,7 @@ fn write_curve(out: &mut String, curve: &Curve) {
         let published = point
             .published
             .map_or("-".to_string(), |value| format!("{value:.1}"));
-        let verdict = if point.passed { "" } else { "  OUT OF BOUND" };
+        let verdict = if point.passed { "" } else { "  OUT OF BOUNDS" };
         let _ = writeln!(
             out,
             "  {:>7} {published:>9} {:>9.1}{verdict}",

@@ -22,15 +22,15 @@ pub struct Args {
     /// Scenario file
     scenario: PathBuf,
 
-    /// Generations to check for; the one of the scenario's config if left out
+    /// Generations to check [default: that of the scenario's config]
     #[arg(long, value_name = "ARCH")]
     arch: Vec<Arch>,
 
-    /// Exit with status 1 if there are any
+    /// Exit with status 1 if there are such findings
     #[arg(long, value_enum)]
     deny: Vec<Deny>,
 
-    /// Do not run the scenario to see what superfluous barriers cost
+    /// Do not run the scenario to measure the cost of redundant barriers
     #[arg(long)]
     untimed: bool,
 
@@ -38,16 +38,16 @@ pub struct Args {
     #[arg(long, conflicts_with = "sarif")]
     json: bool,
 
-    /// Print the report as SARIF, which code hosts show
+    /// Print the report as SARIF, for code hosts
     #[arg(long)]
     sarif: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Deny {
-    /// Two accesses to the same bytes that nothing orders
+    /// Unordered accesses to the same bytes
     Races,
-    /// Barriers that order nothing
+    /// Redundant barriers: removing them changes no ordering
     Superfluous,
 }
 

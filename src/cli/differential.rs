@@ -13,23 +13,23 @@ const DISAGREES: u8 = 1;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// How many programs
+    /// Number of programs
     #[arg(long, default_value_t = 1000)]
     programs: u64,
 
-    /// Seed of the first program; each has the next one
+    /// Seed of the first program; each further program uses the next seed
     #[arg(long, default_value_t = 0)]
     seed: u64,
 
-    /// Generations; all if left out
+    /// Generations [default: all]
     #[arg(long, value_name = "ARCH")]
     arch: Vec<Arch>,
 
-    /// Most queues of a program
+    /// Maximum number of queues per program
     #[arg(long, default_value_t = 3)]
     queues: usize,
 
-    /// Most packets of a queue
+    /// Maximum number of packets per queue
     #[arg(long, default_value_t = 4)]
     packets: usize,
 
@@ -37,11 +37,11 @@ pub struct Args {
     #[arg(long, default_value_t = 20)]
     runs: u64,
 
-    /// Most states that the explorer visits, and orders that the axiomatic checker looks at
+    /// Maximum number of states that the explorer visits, and of orders that the axiomatic checker examines
     #[arg(long, default_value_t = 200_000)]
     bound: u64,
 
-    /// Compute packets and embedded semaphores too, without the timing engine
+    /// Also generate compute packets and embedded semaphores, without the timing engine
     #[arg(long)]
     compute: bool,
 }
@@ -99,8 +99,7 @@ fn run(args: &Args) -> Result<(String, bool), Box<dyn Error>> {
         }
         writeln!(
             text,
-            "{arch}: {compared} programs agree ({outcomes} outcomes, {shown} of them shown by {} \
-             runs each), {too_large} too large to be enumerated",
+            "{arch}: {compared} programs agree ({outcomes} outcomes, {shown} of them seen in {} runs per program), {too_large} too large to enumerate",
             effort.runs
         )?;
     }

@@ -11,19 +11,18 @@ use udma_sim::dram::{CommandFile, DramConfig, Report, Stream, run};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// File of requests: little-endian 64-bit words, byte address and in bit 63 whether it is a
-    /// write; or a built-in stream such as stream:A
+    /// File of requests (little-endian 64-bit words: a byte address, bit 63 set for a write) or built-in stream, such as stream:A
     stream: String,
 
     /// Built-in memory (hbm2-pseudo-channel, hbm-sunda, hbm-cayman, hbm-mariana) or config file
     #[arg(long, value_name = "NAME|FILE")]
     config: String,
 
-    /// Use this instead of what the config says: timing.nREFI=0, mapping.order="row bank column bank_group"
+    /// Override a config key: timing.nREFI=0, mapping.order="row bank column bank_group"
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
 
-    /// Run the first requests of the stream only
+    /// Run only the first N requests of the stream
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 
@@ -52,7 +51,7 @@ fn simulate(args: &Args) -> Result<Report, Box<dyn Error>> {
         let (name, most) = (stream.name(), stream.words().len());
         if !(1..=most).contains(&limit) {
             return Err(format!(
-                "--limit {limit}: stream {name} has {most} requests; must be 1 to {most}"
+                "--limit {limit}: must be 1 to {most}, the number of requests in stream {name}"
             )
             .into());
         }

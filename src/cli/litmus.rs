@@ -23,7 +23,7 @@ pub struct Args {
     #[arg(required = true)]
     paths: Vec<PathBuf>,
 
-    /// Generations to answer for; all if left out
+    /// Generations to check [default: all]
     #[arg(long, value_name = "ARCH")]
     arch: Vec<Arch>,
 
@@ -31,23 +31,23 @@ pub struct Args {
     #[arg(long, value_name = "SEEDS")]
     timed: Option<u64>,
 
-    /// Give up a search after this many states; what is then not found is not proved
+    /// Stop a search after this many states; an outcome not found by then is "Unknown"
     #[arg(long, value_name = "N", default_value_t = Options::default().max_states)]
     max_states: u64,
 
-    /// Print one line for each answer, no outcomes and witnesses
+    /// Print one line per answer, without outcomes and witnesses
     #[arg(long, short = 's')]
     summary: bool,
 
-    /// Store the witnesses here, one JSON file for each outcome that is allowed
+    /// Directory for the witnesses, one JSON file per allowed outcome
     #[arg(long, value_name = "DIR")]
     save: Option<PathBuf>,
 
-    /// Write each test here as scenarios that `run` accepts, one for each answer, with the configs they need
+    /// Directory for the tests as scenarios for `run`, one per answer, with the configs that they need
     #[arg(long, value_name = "DIR")]
     emit_scenario: Option<PathBuf>,
 
-    /// Replay a stored witness of the one file named
+    /// Replay a stored witness of a test in the given files
     #[arg(long, value_name = "FILE", conflicts_with_all = ["timed", "save", "summary", "emit_scenario"])]
     replay: Option<PathBuf>,
 }
@@ -157,7 +157,7 @@ impl<'a> Session<'a> {
     ) -> Result<(), Box<dyn Error>> {
         let answer = match verdict.answer {
             Some(answer) => answer.to_string(),
-            None => "Unknown (the bound was hit)".to_string(),
+            None => "Unknown (--max-states reached)".to_string(),
         };
         let agrees = match verdict.answer == Some(case.expected) {
             true => "as expected".to_string(),
@@ -204,7 +204,7 @@ impl<'a> Session<'a> {
         let all = if found.exhaustive {
             "exhaustive"
         } else {
-            "CUT SHORT"
+            "INCOMPLETE"
         };
         writeln!(
             self.text,
@@ -227,13 +227,13 @@ impl<'a> Session<'a> {
                 let agrees = found.agrees(case.expected);
                 self.wrong += usize::from(!agrees);
                 let first = match found.first {
-                    Some(seed) => format!(", first for seed {seed}"),
+                    Some(seed) => format!(", first with seed {seed}"),
                     None => String::new(),
                 };
                 let mark = match (agrees, case.expected) {
                     (true, _) => "as expected",
                     (false, Answer::Forbidden) => "FORBIDDEN OUTCOME",
-                    (false, Answer::Allowed) => "NOT SEEN: more seeds are needed",
+                    (false, Answer::Allowed) => "NOT SEEN: try more seeds",
                 };
                 let (seen, runs) = (found.seen, found.runs);
                 writeln!(
@@ -243,7 +243,7 @@ impl<'a> Session<'a> {
             }
             Err(TimedError::NotModelled(what)) => writeln!(
                 self.text,
-                "  timed {arch}: not run, the timing engine does not model {what}"
+                "  timed {arch}: not run: the timing engine does not model {what}"
             )?,
             Err(error) => return Err(error.into()),
         }
@@ -344,16 +344,16 @@ fn replay(tests: &[Litmus], stored: &Path) -> Result<(String, bool), Box<dyn Err
             barrier,
             ..
         } = &stored;
-        format!("the files named have no test {test} [{barrier}] for {arch}")
+        format!("the given files do not contain test {test} [{barrier}] for {arch}")
     })?;
     let (steps, outcome) = stored.path.replay(&case.program, Axioms::ALL)?;
     let mut text = format!("{} [{}] {}\n", stored.test, stored.barrier, stored.arch);
     write_steps(&mut text, &steps)?;
     let asked = case.asked.holds(&outcome);
     let what = if asked {
-        "the outcome asked"
+        "the outcome in question"
     } else {
-        "not the outcome asked"
+        "not the outcome in question"
     };
     writeln!(
         text,

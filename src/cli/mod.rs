@@ -28,11 +28,11 @@ const BAD_INPUT: u8 = 2;
 #[derive(Parser)]
 #[command(version, about, arg_required_else_help = true)]
 struct Cli {
-    /// Log more: -v what happens, -vv how, -vvv every event. RUST_LOG overrides it.
+    /// Log more: -v steps, -vv details, -vvv every event; RUST_LOG overrides it
     #[arg(short, action = ArgAction::Count, global = true, conflicts_with = "quiet")]
     verbose: u8,
 
-    /// Log errors only.
+    /// Log only errors
     #[arg(short, global = true)]
     quiet: bool,
 
@@ -44,23 +44,23 @@ struct Cli {
 enum Command {
     /// Run a scenario and check its expectations
     Run(run::Args),
-    /// Run a recording again and compare, or list what is in it
+    /// Run a recording again and compare every transaction, or list them
     Replay(replay::Args),
-    /// Show a run, or a recording of one, on an HTML page
+    /// Write an HTML page about a run or a recording
     Report(report::Args),
-    /// Decode a raw ring dump and say what is malformed in it
+    /// Decode a raw ring dump and report what is malformed
     Inspect(inspect::Args),
-    /// Find the races of a scenario without running it
+    /// Find races and redundant barriers in a scenario
     Check(check::Args),
-    /// Ask which outcomes of litmus tests the ordering model allows
+    /// Enumerate the outcomes of litmus tests that the ordering model allows
     Litmus(litmus::Args),
     /// Compare explorer, axioms and timing engine on random ring programs
     Differential(differential::Args),
     /// Run a stream of requests on the HBM model alone
     Dram(dram::Args),
-    /// Simulate the published figures that a timing config is held to
+    /// Simulate the published figures and report the error of each
     Calibrate(calibrate::Args),
-    /// Look at timing configs
+    /// Show timing configs
     Config {
         #[command(subcommand)]
         command: config::Command,

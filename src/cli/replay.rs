@@ -24,7 +24,7 @@ pub struct Args {
     /// Recording made by `udma-sim run --record`
     file: PathBuf,
 
-    /// Print the transactions instead of running them again
+    /// List the transactions instead of running them again
     #[arg(long)]
     list: bool,
 
@@ -33,30 +33,29 @@ pub struct Args {
 }
 
 #[derive(clap::Args)]
-#[command(next_help_heading = "What to list")]
+#[command(next_help_heading = "Filters for --list")]
 struct FilterArgs {
-    /// Only of this engine
+    /// Only transactions of this engine
     #[arg(long, value_name = "N", requires = "list")]
     engine: Option<u32>,
 
-    /// Only of this queue
+    /// Only transactions of this queue
     #[arg(long, value_name = "N", requires = "list")]
     queue: Option<u8>,
 
-    /// Only of these kinds: doorbell, fetch, read, write, descriptor, completion, packet, barrier,
-    /// station, error, interrupt, semaphore, instruction
+    /// Only transactions of these kinds: doorbell, fetch, read, write, descriptor, completion, packet, barrier, station, error, interrupt, semaphore, instruction
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kind, requires = "list")]
     kind: Vec<Kind>,
 
-    /// Only what touches an address from A up to, but not including, B
+    /// Only transactions that access an address from A (included) to B (excluded)
     #[arg(long, value_name = "A..B", value_parser = addresses, requires = "list")]
     address: Option<Range<u64>>,
 
-    /// Only from this time on: nanoseconds, or with a unit, such as 2us
+    /// Only transactions from this time on: in nanoseconds, or with a unit, such as 2us
     #[arg(long, value_name = "TIME", value_parser = time, requires = "list")]
     from: Option<Instant>,
 
-    /// Only up to this time
+    /// Only transactions up to this time
     #[arg(long, value_name = "TIME", value_parser = time, requires = "list")]
     to: Option<Instant>,
 }
@@ -64,7 +63,7 @@ struct FilterArgs {
 fn kind(text: &str) -> Result<Kind, String> {
     let named = Kind::ALL.into_iter().find(|kind| kind.name() == text);
     let names = Kind::ALL.map(Kind::name).join(", ");
-    named.ok_or_else(|| format!("write one of {names}"))
+    named.ok_or_else(|| format!("expected one of {names}"))
 }
 
 fn addresses(text: &str) -> Result<Range<u64>, String> {
@@ -74,7 +73,7 @@ fn addresses(text: &str) -> Result<Range<u64>, String> {
     };
     let range = text.split_once("..");
     let range = range.and_then(|(from, to)| Some(number(from)?..number(to)?));
-    range.ok_or_else(|| "write two addresses, such as 0x1000..0x2000".to_string())
+    range.ok_or_else(|| "expected two addresses, such as 0x1000..0x2000".to_string())
 }
 
 fn time(text: &str) -> Result<Instant, String> {
@@ -136,7 +135,7 @@ fn list(file: &Path, recording: Recording, filter: &FilterArgs) -> ExitCode {
 
 fn refuse_rest(file: &Path, whole: u64, damage: &Damage) -> ExitCode {
     refuse(format!(
-        "{}: {damage}; the {whole} transactions before that are whole",
+        "{}: {damage}; the {whole} transactions before it are intact",
         file.display()
     ))
 }

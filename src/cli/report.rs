@@ -20,24 +20,25 @@ pub struct Args {
     #[arg(value_name = "SCENARIO|RECORDING")]
     input: PathBuf,
 
-    /// Page to write
+    /// HTML file to write
     #[arg(short, long, value_name = "FILE.html")]
     output: PathBuf,
 
-    /// Run with this built-in config or config file instead of the scenario's
+    /// Built-in config or config file to use instead of the scenario's
     #[arg(long, value_name = "NAME|FILE")]
     config: Option<String>,
 
-    /// Seed the random streams with this instead of the scenario's seed
+    /// Seed to use instead of the scenario's
     #[arg(long)]
     seed: Option<u64>,
 }
 
 pub fn main(args: &Args) -> ExitCode {
     let page = match is_recording(&args.input) {
-        true if args.config.is_some() || args.seed.is_some() => {
-            Err("a recording has its config and seed: --config and --seed are for scenarios".into())
-        }
+        true if args.config.is_some() || args.seed.is_some() => Err(
+            "--config and --seed apply only to scenarios: a recording contains its config and seed"
+                .into(),
+        ),
         true => recorded(&args.input),
         false => run(args),
     };
@@ -48,7 +49,7 @@ pub fn main(args: &Args) -> ExitCode {
     if let Err(reason) = fs::write(&args.output, page) {
         let path = args.output.display();
         return refuse(format!(
-            "cannot write {path}: {reason}; --output wants the path of a file to write"
+            "cannot write {path}: {reason}; --output takes the path of a file"
         ));
     }
     ExitCode::from(status)
@@ -66,7 +67,7 @@ fn run(args: &Args) -> Result<Page, Box<dyn Error>> {
     let plan = scenario.plan(config, args.seed.unwrap_or(scenario.seed()))?;
     let mut watch = Watching::default();
     let report = plan.run_watched(&mut watch, &mut |_| ())?;
-    let profile = watch.profile.ok_or("the run did not begin")?;
+    let profile = watch.profile.ok_or("the run did not start")?;
     let page = profile.with(|profile| profile.page(&watch.end, &about(&report)));
     Ok((page, if report.passed { 0 } else { NOT_PASSED }))
 }
@@ -128,7 +129,7 @@ fn recorded(path: &Path) -> Result<Page, Box<dyn Error>> {
         }
     }
     for note in &notes {
-        eprintln!("error: {note}; the page shows what is before that");
+        eprintln!("error: {note}; the page shows everything before that");
     }
     let end = recording.end().cloned().unwrap_or(End {
         at: profile.last(),

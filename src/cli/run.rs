@@ -22,11 +22,11 @@ pub struct Args {
     /// Scenario file
     scenario: PathBuf,
 
-    /// Run with this built-in config or config file instead of the scenario's
+    /// Built-in config or config file to use instead of the scenario's
     #[arg(long, value_name = "NAME|FILE")]
     config: Option<String>,
 
-    /// Seed the random streams with this instead of the scenario's seed
+    /// Seed to use instead of the scenario's
     #[arg(long)]
     seed: Option<u64>,
 

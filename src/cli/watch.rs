@@ -18,7 +18,7 @@ pub struct Options {
     #[arg(long)]
     stats: bool,
 
-    /// Write the statistics as CSV, one figure a line
+    /// Write the statistics as CSV, one figure per line
     #[arg(long, value_name = "FILE")]
     stats_csv: Option<PathBuf>,
 
@@ -37,7 +37,7 @@ pub struct Options {
 
 /// A file that could not be written.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write {}: {reason}; {option} wants the path of a file to write", path.display())]
+#[error("cannot write {}: {reason}; {option} takes the path of a file", path.display())]
 pub struct Unwritable {
     option: &'static str,
     path: PathBuf,

@@ -62,7 +62,7 @@ pub enum ConfigError {
         source: Box<DramConfigError>,
     },
     /// Neither a built-in name nor a file.
-    #[error("config \"{0}\" is neither built in (sunda, cayman, mariana) nor a file")]
+    #[error("config \"{0}\" is neither a built-in config (sunda, cayman, mariana) nor a file")]
     Unknown(String),
 }
 

@@ -66,7 +66,7 @@ impl Config {
             "fabric.hbm.memory",
             &self.memory.origin,
             &format!(
-                "must have {} stacks of {} as the device has; it has {} of {}",
+                "must have {} stacks of {}, like the device; it has {} of {}",
                 map.hbm.len(),
                 Bytes(largest.unwrap_or_default()),
                 device.stacks,
@@ -160,7 +160,7 @@ fn compute(refusals: &mut Refusals, values: &Values) {
             compute.fp8_overflow == Fp8Overflow::Special,
         ),
     ] {
-        let right = "this generation has no control for it";
+        let right = "cannot be changed on this generation";
         refusals.check(fp8_control || fixed, key, &value, right);
     }
 }
@@ -205,8 +205,7 @@ fn target(refusals: &mut Refusals, name: &str, target: &TargetConfig, burst_byte
         target.interleave.0.is_power_of_two() && target.interleave.0 >= u64::from(burst_bytes),
         &format!("fabric.{name}.interleave"),
         &target.interleave,
-        "must be a power of two and at least engine.burst_bytes, so that a burst goes to \
-         one channel",
+        "must be a power of two and at least engine.burst_bytes, so that a burst stays in one channel",
     );
     refusals.check(
         (1_000_000..=1_000_000_000_000_000).contains(&target.bandwidth.0),

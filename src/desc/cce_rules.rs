@@ -20,7 +20,7 @@ pub enum CceRule {
     #[error("CCE replication not supported for v1/v2 archs")]
     Replication,
     /// Too few or too many destinations.
-    #[error("{copies} destinations; a packet has 1 to {limit}")]
+    #[error("{copies} destinations; a packet takes 1 to {limit}")]
     Copies {
         /// Destinations asked for.
         copies: u64,
@@ -31,20 +31,20 @@ pub enum CceRule {
     #[error("{0} sources; a reduction takes 1 to {MAX_CCE_SOURCES}")]
     Sources(usize),
     /// A scale that is not fp32.
-    #[error("a scale of type {}; it must be fp32", .0.map_or("0", DType::name))]
+    #[error("a scale has type {}; it must be fp32", .0.map_or("0", DType::name))]
     ScaleDtype(Option<DType>),
     /// A selector without a meaning.
     #[error("{0} is not an FMA operand selector; the selectors are 0 to 2")]
     Selector(u8),
     /// A constant whose type is longer than the word that holds it.
-    #[error("a constant of type {}; a meta descriptor holds {MAX_CONSTANT_BYTES} bytes", .0.name())]
+    #[error("a constant of type {} does not fit: a meta descriptor holds {MAX_CONSTANT_BYTES} bytes", .0.name())]
     ConstantDtype(DType),
     /// A type that has no size in reductions.
     #[error("{} cannot be reduced", .0.name())]
     Unsized(DType),
     /// In and out types of different classes.
     #[error(
-        "in dtype {} and out dtype {}: both must be of int32, uint32, fp32, fp32r, or neither",
+        "in dtype {} and out dtype {}: either both or neither must be among int32, uint32, fp32 and fp32r",
         .in_dtype.name(), .out_dtype.name()
     )]
     Class {
@@ -54,7 +54,7 @@ pub enum CceRule {
         out_dtype: DType,
     },
     /// A source that is not a whole number of elements.
-    #[error("a source of {bytes} bytes is not a multiple of {unit} bytes, the size of {}", .dtype.name())]
+    #[error("a source has {bytes} bytes, not a multiple of {unit} bytes, the size of {}", .dtype.name())]
     Ragged {
         /// Bytes of the source.
         bytes: u64,
@@ -74,7 +74,7 @@ pub enum CceRule {
         limit: u32,
     },
     /// A size that is not a multiple of 32 bytes.
-    #[error("a source of {0} bytes; it must be a multiple of {CCE_GRANULE_BYTES}")]
+    #[error("a source has {0} bytes; it must be a multiple of {CCE_GRANULE_BYTES}")]
     Granule(u64),
 }
 

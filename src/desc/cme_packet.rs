@@ -33,16 +33,16 @@ pub enum CmeError {
     #[error("a copy does not take a meta descriptor")]
     CopyMeta,
     /// A copy with options of checksums.
-    #[error("a copy with checksum options")]
+    #[error("a copy does not take checksum options")]
     CopyOptions,
     /// A checksum without its meta descriptor.
     #[error("the meta descriptor that leads a checksum is missing")]
     MissingMeta,
     /// More than one meta descriptor.
-    #[error("a second meta descriptor")]
+    #[error("duplicate meta descriptor")]
     SecondMeta,
     /// Data descriptors of one packet ask for different things.
-    #[error("op word {found:#010x} in a packet of {first:#010x}")]
+    #[error("op word {found:#010x} in a packet with op word {first:#010x}")]
     OtherOp {
         /// Word of the packet's first data descriptor.
         first: u32,
@@ -53,19 +53,19 @@ pub enum CmeError {
     #[error("is_first_block is not set on the first data descriptor")]
     NoFirstBlock,
     /// The end of a block that has no beginning.
-    #[error("is_last_block, but no block is open: is_first_block must come before it")]
+    #[error("is_last_block outside a block; is_first_block must come first")]
     LastBeforeFirst,
     /// A block that begins inside another.
-    #[error("is_first_block inside a block; is_last_block must end that one before")]
+    #[error("is_first_block inside a block; is_last_block must end that block first")]
     SecondFirst,
     /// Data between blocks.
-    #[error("data behind is_last_block; is_first_block must begin another block")]
+    #[error("data after is_last_block; is_first_block must begin another block")]
     OutsideBlock,
     /// A block that does not end.
     #[error("is_last_block is not set at the end of the last block")]
     NoLastBlock,
     /// A value that is not as long as the checksum.
-    #[error("the {what} has {bytes} bytes; the checksum has {wanted}")]
+    #[error("the {what} has {bytes} bytes, but the checksum has {wanted}")]
     ValueLength {
         /// `initial value` or `expected value`.
         what: &'static str,
@@ -76,7 +76,7 @@ pub enum CmeError {
     },
     /// Data that a swap of bytes does not cut into words.
     #[error(
-        "{0} bytes of data; to swap their bytes they must be a multiple of {SOURCE_SWAP_BYTES}"
+        "{0} bytes of data; with byte swap the length must be a multiple of {SOURCE_SWAP_BYTES}"
     )]
     Unswappable(u64),
 }

@@ -123,7 +123,7 @@ fn bytes<'d>(descs: impl Iterator<Item = &'d Descriptor>) -> u64 {
 
 /// More descriptors than a packet may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{count} {ring} descriptors; {arch} takes at most {limit} in a packet")]
+#[error("{count} {ring} descriptors; a packet on {arch} has at most {limit}")]
 pub struct PacketLimitError {
     /// Generation of the device.
     pub arch: Arch,
@@ -140,7 +140,7 @@ pub struct PacketLimitError {
 pub enum CopyPacketError {
     /// Nothing to read or nothing to fill.
     #[error(
-        "a packet needs at least one byte; it got {sources} sources and {destinations} destinations with none"
+        "a packet needs at least one byte; {sources} sources and {destinations} destinations have none"
     )]
     Empty {
         /// Sources given.
@@ -149,7 +149,7 @@ pub enum CopyPacketError {
         destinations: usize,
     },
     /// A source or a destination without bytes.
-    #[error("{end} {index} has no bytes")]
+    #[error("{end} {index} has 0 bytes")]
     EmptyBuffer {
         /// `source` or `destination`.
         end: &'static str,
@@ -157,7 +157,7 @@ pub enum CopyPacketError {
         index: usize,
     },
     /// Sources and destinations differ in size.
-    #[error("the packet writes {wanted} bytes, the destinations have {destinations}")]
+    #[error("the packet writes {wanted} bytes, but the destinations have {destinations}")]
     Sizes {
         /// Bytes that the packet writes: of the sources, or of a checksum's data and result.
         wanted: u64,
@@ -392,7 +392,7 @@ mod tests {
             assert_eq!(
                 refused.to_string(),
                 format!(
-                    "{} Tx descriptors; {arch} takes at most {tx_most} in a packet",
+                    "{} Tx descriptors; a packet on {arch} has at most {tx_most}",
                     tx_most + 1
                 )
             );
@@ -400,7 +400,7 @@ mod tests {
             assert_eq!(
                 refused.to_string(),
                 format!(
-                    "{} Rx descriptors; {arch} takes at most {rx_most} in a packet",
+                    "{} Rx descriptors; a packet on {arch} has at most {rx_most}",
                     rx_most + 1
                 )
             );

@@ -61,7 +61,7 @@ pub struct LenCtrl {
 
 /// A length that no descriptor can hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a descriptor moves 1 to 65536 bytes, not {0}")]
+#[error("a length of {0} bytes; a descriptor moves 1 to 65536")]
 pub struct LengthError(pub u32);
 
 impl LenCtrl {

@@ -23,12 +23,12 @@ pub enum PacketFault {
 impl fmt::Display for PacketFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PacketFault::MissingFirst => f.write_str("no FIRST outside a packet"),
+            PacketFault::MissingFirst => f.write_str("a descriptor without FIRST outside a packet"),
             PacketFault::FirstInside => f.write_str("FIRST inside a packet"),
             PacketFault::TooManyDescriptors { limit } => {
                 write!(f, "more than {limit} descriptors in the packet")
             }
-            PacketFault::MissingLast => f.write_str("no LAST at the end of the packet"),
+            PacketFault::MissingLast => f.write_str("the packet does not end with LAST"),
         }
     }
 }

@@ -152,13 +152,13 @@ pub enum CceError {
     #[error("unsupported op! ({0})")]
     Op(u32),
     /// Nowhere to write.
-    #[error("no destination")]
+    #[error("no destination given")]
     NoDestination,
     /// FMA without its information.
-    #[error("cce_info is missing; FMA needs it")]
+    #[error("FMA needs scales, one for each source; none given")]
     NoInfo,
     /// Not one scale per source.
-    #[error("{scales} scales for {sources} sources; FMA needs one for each")]
+    #[error("{scales} scales for {sources} sources; FMA needs one per source")]
     Scales {
         /// Scales given.
         scales: usize,
@@ -166,10 +166,10 @@ pub enum CceError {
         sources: usize,
     },
     /// A constant for an operation that takes none.
-    #[error("a constant for CCE type {0}; only MIN and MAX take one")]
+    #[error("CCE type {0} does not take a constant; only MIN and MAX do")]
     Constant(u8),
     /// FMA cannot convert.
-    #[error("FMA writes the type it reads, {}; out dtype {} needs another op", .in_dtype.name(), .out_dtype.name())]
+    #[error("FMA writes the type it reads, {}; out dtype {} is not possible", .in_dtype.name(), .out_dtype.name())]
     FmaOut {
         /// Type read.
         in_dtype: DType,

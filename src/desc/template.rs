@@ -27,10 +27,10 @@ pub struct TemplatePtr {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplatePtrError {
     /// The variable id needs more than 19 bits.
-    #[error("template var_id {0} is above 524287, the largest of 19 bits")]
+    #[error("template var_id {0} does not fit 19 bits; the maximum is 524287")]
     VarId(u32),
     /// The offset needs more than 36 bits.
-    #[error("template offset {0:#x} is above 0xfffffffff, the largest of 36 bits")]
+    #[error("template offset {0:#x} does not fit 36 bits; the maximum is 0xfffffffff")]
     Offset(u64),
 }
 

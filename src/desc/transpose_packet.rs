@@ -41,16 +41,14 @@ pub struct TransposePacket {
 pub enum TransposeError {
     /// An element of no known size.
     #[error(
-        "elements of {0} bytes; a transpose moves elements of 1 to {MAX_TRANSPOSE_ELEMENT_BYTES} bytes"
+        "elements have {0} bytes; a transpose moves elements of 1 to {MAX_TRANSPOSE_ELEMENT_BYTES} bytes"
     )]
     Element(u32),
     /// A dimension of 0.
-    #[error("dimensions {0:?}; none may be 0")]
+    #[error("dimensions {0:?}: no dimension may be 0")]
     ZeroDim([u16; 4]),
     /// Too many elements.
-    #[error(
-        "{elements} elements of {element_bytes} bytes; a transpose takes at most {limit} of them"
-    )]
+    #[error("{elements} elements of {element_bytes} bytes; a transpose takes at most {limit}")]
     Elements {
         /// Elements of all dimensions.
         elements: u64,
@@ -60,7 +58,7 @@ pub enum TransposeError {
         limit: u64,
     },
     /// A source or a destination of another size than the dimensions say.
-    #[error("{end} of {bytes} bytes; the dimensions ask for {wanted}")]
+    #[error("{end} has {bytes} bytes; the dimensions require {wanted}")]
     Size {
         /// `source` or `destination`.
         end: &'static str,
@@ -71,19 +69,18 @@ pub enum TransposeError {
     },
     /// A destination outside the State Buffer.
     #[error(
-        "destination {0} is not in a State Buffer; this device transposes into State Buffers only"
+        "destination {0} is not in a State Buffer; this device transposes only into State Buffers"
     )]
     NotStateBuffer(Addr),
     /// W or Z moves.
     #[error("{0} moves W or Z; this device only swaps X and Y: WYXZ")]
     MovesWOrZ(&'static str),
     /// An element that this device does not transpose.
-    #[error("elements of {0} bytes; this device transposes elements of 2 or 4 bytes")]
+    #[error("elements have {0} bytes; this device transposes elements of 2 or 4 bytes")]
     ElementOfState(u32),
     /// A tile that this device does not transpose.
     #[error(
-        "dimensions {dims:?}; this device transposes one tile: W and Z 1, X {TRANSPOSE_TILE_ROWS} \
-         rows, Y 1 to {columns} columns of {element_bytes}-byte elements"
+        "dimensions {dims:?}; this device transposes a single tile: W = Z = 1, X = {TRANSPOSE_TILE_ROWS} rows, Y = 1 to {columns} columns for {element_bytes}-byte elements"
     )]
     Tile {
         /// Dimensions asked for.
@@ -98,8 +95,7 @@ pub enum TransposeError {
     Unaligned(Addr),
     /// The result leaves the State Buffer.
     #[error(
-        "{rows} rows from partition {partition} on, {bytes} bytes at offset {offset:#x} of each: the \
-         State Buffer has {partitions} partitions of {populated} bytes"
+        "{rows} rows starting at partition {partition}, with {bytes} bytes at offset {offset:#x} of each, leave the State Buffer: it has {partitions} partitions of {populated} bytes"
     )]
     LeavesStateBuffer {
         /// Partition of the first row.
@@ -401,7 +397,7 @@ mod tests {
         packet.destination.len = 33;
         assert_eq!(
             build(Arch::V2, &packet).unwrap_err().to_string(),
-            "destination of 33 bytes; the dimensions ask for 32"
+            "destination has 33 bytes; the dimensions require 32"
         );
     }
 

@@ -40,7 +40,7 @@ impl fmt::Display for BusyChange {
         let done = match self.change {
             Change::Base => "the ring was moved",
             Change::Length => "the ring's length was changed",
-            Change::Disabled => "prefetch or scheduling was switched off",
+            Change::Disabled => "prefetch or scheduling was disabled",
             Change::Reset => "the queue was reset",
         };
         let (engine, queue, n) = (self.engine, self.queue, self.outstanding);
@@ -48,7 +48,7 @@ impl fmt::Display for BusyChange {
         let s = if n == 1 { "" } else { "s" };
         write!(
             f,
-            "{engine} queue {queue}: {done} with {n} {ring} descriptor{s} outstanding"
+            "{engine} queue {queue}: {done} with {n} outstanding {ring} descriptor{s}"
         )
     }
 }

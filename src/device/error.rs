@@ -120,7 +120,7 @@ impl fmt::Display for DeviceError {
             if self.fatal {
                 "; engine aborted"
             } else {
-                "; no abort"
+                "; not fatal"
             },
         )?;
         match self.reason {

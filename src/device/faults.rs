@@ -52,7 +52,7 @@ impl fmt::Display for FaultKind {
             FaultKind::FetchError(direction) => {
                 write!(
                     f,
-                    "AXI error of a {} descriptor fetch",
+                    "AXI error on a {} descriptor fetch",
                     direction.ring_name()
                 )
             }
@@ -63,12 +63,12 @@ impl fmt::Display for FaultKind {
                     direction.ring_name()
                 )
             }
-            FaultKind::ReadError => f.write_str("AXI error of a data read"),
+            FaultKind::ReadError => f.write_str("AXI error on a data read"),
             FaultKind::LostRead => f.write_str("data read never answered"),
             FaultKind::FlipData { bit } => write!(f, "bit {bit} of a data read flipped"),
-            FaultKind::WriteError => f.write_str("AXI error of a data write"),
-            FaultKind::LostAck => f.write_str("write acknowledge lost"),
-            FaultKind::LateAck(by) => write!(f, "write acknowledge late by {by}"),
+            FaultKind::WriteError => f.write_str("AXI error on a data write"),
+            FaultKind::LostAck => f.write_str("write acknowledgement lost"),
+            FaultKind::LateAck(by) => write!(f, "write acknowledgement {by} late"),
             FaultKind::StuckQueue => f.write_str("queue stuck"),
             FaultKind::Report(bit) => write!(f, "error reported: {}", bit.meaning()),
         }
@@ -83,10 +83,10 @@ impl fmt::Display for Injection {
             kind,
             ..
         } = self.fault;
-        write!(f, "{engine} queue {queue}, occasion {}: {kind}; ", self.nth)?;
+        write!(f, "{engine} queue {queue}, event {}: {kind}; ", self.nth)?;
         match self.noticed {
-            Some(bit) => write!(f, "noticed as {}", bit.meaning()),
-            None => f.write_str("no error bit noticed it"),
+            Some(bit) => write!(f, "raised the error bit \"{}\"", bit.meaning()),
+            None => f.write_str("no error bit was raised"),
         }
     }
 }

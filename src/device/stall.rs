@@ -112,13 +112,17 @@ impl fmt::Display for Stall {
                 half(direction)
             )?,
             StallReason::PrefetchOff(direction) => {
-                write!(f, "has prefetch of its {} ring off", direction.ring_name())?;
+                write!(
+                    f,
+                    "has prefetch disabled for its {} ring",
+                    direction.ring_name()
+                )?;
             }
-            StallReason::SchedulingOff(Direction::M2s) => f.write_str("has scheduling off")?,
-            StallReason::SchedulingOff(Direction::S2m) => f.write_str("has streaming off")?,
+            StallReason::SchedulingOff(Direction::M2s) => f.write_str("has scheduling disabled")?,
+            StallReason::SchedulingOff(Direction::S2m) => f.write_str("has streaming disabled")?,
             StallReason::StreamDisabled(direction) => write!(
                 f,
-                "belongs to an engine whose {}.stream_cfg stops it",
+                "belongs to an engine stopped by {}.stream_cfg",
                 half(direction)
             )?,
             StallReason::Limit(limit) => write!(f, "is stopped by {limit}, which is 0")?,
@@ -128,22 +132,21 @@ impl fmt::Display for Stall {
                 least,
             } => write!(
                 f,
-                "has {there} {ring} descriptors to fetch, and {half}.desc_pref_cfg_3 asks for bursts of at \
-                 least {least}",
+                "has {there} {ring} descriptors to fetch, but {half}.desc_pref_cfg_3 requires bursts of at least {least}",
                 ring = direction.ring_name(),
                 half = half(direction)
             )?,
             StallReason::PacketIncomplete => {
                 f.write_str("waits for the LAST Tx descriptor of a packet")?;
             }
-            StallReason::DataTail => f.write_str("waits for a doorbell of its data tail")?,
+            StallReason::DataTail => f.write_str("waits for a data tail doorbell (tdrdtp_inc)")?,
             StallReason::RateLimit => {
-                f.write_str("waits for tokens, and its rate limiter fills none")?;
+                f.write_str("waits for tokens, but its rate limiter adds none")?;
             }
             StallReason::RxDescriptors => f.write_str("waits for Rx descriptors")?,
-            StallReason::Lost => f.write_str(
-                "has packets whose Rx ring was reset under them; its Tx ring must be reset too",
-            )?,
+            StallReason::Lost => {
+                f.write_str("has packets in flight whose Rx ring was reset; reset its Tx ring too")?
+            }
             StallReason::Fetch(direction, at) => {
                 write!(f, "waits for {} descriptors at {at}", direction.ring_name())?;
             }
@@ -151,8 +154,8 @@ impl fmt::Display for Stall {
             StallReason::Write(at) => {
                 write!(f, "waits for the acknowledgement of a write at {at}")?;
             }
-            StallReason::Records => f.write_str("has completion records on their way")?,
-            StallReason::Stuck => f.write_str("is stuck: an injected fault")?,
+            StallReason::Records => f.write_str("waits for completion records to be written")?,
+            StallReason::Stuck => f.write_str("is stuck because of an injected fault")?,
             StallReason::Turn => f.write_str("waits for its turn")?,
         }
         if let Some((direction, slot)) = self.descriptor {

@@ -21,13 +21,13 @@ pub(crate) fn substitute(text: &str, variables: &[(String, String)]) -> Result<S
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('{') {
         let Some((name, after)) = after.split_once('}') else {
-            return Err(format!("\"{text}\" opens a {{ that is not closed"));
+            return Err(format!("\"{text}\" has an unclosed {{"));
         };
         let Some((_, value)) = variables.iter().find(|(known, _)| known == name) else {
             let known: Vec<&str> = variables.iter().map(|(name, _)| name.as_str()).collect();
             let known = known.join(", ");
             return Err(format!(
-                "no variable {{{name}}}; this table repeats over {known}"
+                "unknown variable {{{name}}}; this table repeats over {known}"
             ));
         };
         out.push_str(before);
@@ -50,8 +50,7 @@ impl<'a> Table<'a> {
             _ => Vec::new(),
         };
         if bindings.is_empty() {
-            let message = "repeats over nothing; write for instance { q = \"0..16\" }, or \
-                           [{ mode = \"none\", q = 0 }, { mode = \"dmb\", q = 1 }]";
+            let message = "has no repetitions; write for example { q = \"0..16\" } or [{ mode = \"none\", q = 0 }, { mode = \"dmb\", q = 1 }]";
             return Err(self.document.report(&mark, message));
         }
         let bind = |variables: Bindings| {
@@ -82,7 +81,7 @@ impl<'a> Table<'a> {
             };
             let refuse = |message: String| Err(self.document.report(&mark, message));
             let Some((from, to)) = range.get_ref().as_str().and_then(numbers) else {
-                return refuse("expected a range that holds something, such as \"0..16\"".into());
+                return refuse("expected a non-empty range, such as \"0..16\"".into());
             };
             let outer = match nth {
                 0 => vec![Bindings::new()],
@@ -91,7 +90,7 @@ impl<'a> Table<'a> {
             let count = usize::try_from(to - from).unwrap_or(usize::MAX);
             if count.saturating_mul(outer.len()) > MAX_REPETITIONS {
                 return refuse(format!(
-                    "repeats the table more than {MAX_REPETITIONS} times"
+                    "repeats the table too often; at most {MAX_REPETITIONS} times are allowed"
                 ));
             }
             let with = |outer: &Bindings, n: u64| {
@@ -195,19 +194,19 @@ mod tests {
         for (text, message) in [
             (
                 "[[s]]\nrepeat = { q = \"3..3\" }",
-                "t.toml:2:16: s[0].repeat.q: expected a range that holds something, such as \"0..16\"",
+                "t.toml:2:16: s[0].repeat.q: expected a non-empty range, such as \"0..16\"",
             ),
             (
                 "[[s]]\nrepeat = { q = \"0..99999\" }",
-                "t.toml:2:16: s[0].repeat.q: repeats the table more than 65536 times",
+                "t.toml:2:16: s[0].repeat.q: repeats the table too often; at most 65536 times are allowed",
             ),
             (
                 "[[s]]\nrepeat = { q = \"0..4\" }\nname = \"{p}\"",
-                "t.toml:3:8: s[0](q=0).name: no variable {p}; this table repeats over q",
+                "t.toml:3:8: s[0](q=0).name: unknown variable {p}; this table repeats over q",
             ),
             (
                 "[[s]]\nrepeat = { q = \"0..4\" }\nname = \"{q\"",
-                "t.toml:3:8: s[0](q=0).name: \"{q\" opens a { that is not closed",
+                "t.toml:3:8: s[0](q=0).name: \"{q\" has an unclosed {",
             ),
             (
                 "[[s]]\nrepeat = [1]",

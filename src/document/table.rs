@@ -315,7 +315,7 @@ pub(crate) fn hint<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Stri
         Some(nearest) if close(nearest) <= 2.min(name.len() / 2) => {
             format!("; did you mean \"{nearest}\"?")
         }
-        Some(_) => format!("; known here: {}", known.join(", ")),
+        Some(_) => format!("; known: {}", known.join(", ")),
         None => String::new(),
     }
 }
@@ -349,7 +349,7 @@ pub(super) mod tests {
         );
         assert_eq!(
             problems("elephant = 1", read),
-            "t.toml:1:1: elephant: unknown key; known here: queue"
+            "t.toml:1:1: elephant: unknown key; known: queue"
         );
         assert_eq!(problems("queue = 1", read), "");
     }

@@ -60,11 +60,11 @@ pub enum DramConfigError {
     #[error("memory config {}", lines(.0))]
     Invalid(Vec<Diagnostic>),
     /// Neither a built-in name nor a file.
-    #[error("memory config \"{0}\" is neither built in ({names}) nor a file", names = DramConfig::builtin_names().collect::<Vec<_>>().join(", "))]
+    #[error("memory config \"{0}\" is neither a built-in config ({names}) nor a file", names = DramConfig::builtin_names().collect::<Vec<_>>().join(", "))]
     Unknown(String),
     /// A setting that is not `KEY=VALUE` with a key of the file.
     #[error(
-        "setting \"{0}\" is not KEY=VALUE with a dotted key of the config, such as timing.nFAW=30"
+        "invalid setting \"{0}\"; expected KEY=VALUE with a dotted config key, such as timing.nFAW=30"
     )]
     Setting(String),
 }

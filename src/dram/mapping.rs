@@ -160,14 +160,19 @@ fn pieces(device: &Device, order: &str, bits: [u32; 7]) -> Result<Vec<Piece>, Re
         let field = FIELDS
             .iter()
             .position(|known| *known == name)
-            .ok_or_else(|| refuse(format!("\"{name}\" is none of {}", FIELDS.join(", "))))?;
+            .ok_or_else(|| {
+                refuse(format!(
+                    "unknown field \"{name}\"; expected one of {}",
+                    FIELDS.join(", ")
+                ))
+            })?;
         let width = match (word.contains(':'), wanted) {
             (false, _) => left[field],
             (true, Some(width)) if width <= left[field] => width,
             _ => {
                 let most = left[field];
                 return Err(refuse(format!(
-                    "\"{word}\" must have a number of bits up to {most}"
+                    "the number of bits in \"{word}\" is wrong; expected at most {most}"
                 )));
             }
         };
@@ -181,7 +186,7 @@ fn pieces(device: &Device, order: &str, bits: [u32; 7]) -> Result<Vec<Piece>, Re
     }
     if let Some(field) = (0..FIELDS.len()).find(|field| left[*field] != 0) {
         let (name, missing) = (FIELDS[field], left[field]);
-        return Err(refuse(format!("{missing} bits of {name} have no place")));
+        return Err(refuse(format!("{missing} bits of {name} are not placed")));
     }
     // Counts that are no power of two, and the stacks' own address ranges, leave no choice.
     let mut leading = words.iter().copied();
@@ -189,7 +194,7 @@ fn pieces(device: &Device, order: &str, bits: [u32; 7]) -> Result<Vec<Piece>, Re
         return Err(refuse("must begin with stack".to_string()));
     }
     if !device.rows.is_power_of_two() && leading.next() != Some("row") {
-        let right = "must begin with stack and row, since the number of rows is no power of two";
+        let right = "must begin with stack and row, since the number of rows is not a power of two";
         return Err(refuse(right.to_string()));
     }
     let mut shift = 0;
@@ -211,7 +216,7 @@ fn hashes(pieces: &[Piece], names: &[String]) -> Result<Vec<Hash>, Refusal> {
             .ok_or_else(|| Refusal {
                 key: "mapping.hash".to_string(),
                 value: format!("\"{name}\""),
-                right: format!("must name {}", FIELDS[CHANNEL..=BANK].join(", ")),
+                right: format!("expected one of {}", FIELDS[CHANNEL..=BANK].join(", ")),
             })?;
         // A field of one value has no piece and nothing to spread.
         if let Some(highest) = pieces.iter().find(|piece| piece.field == field) {

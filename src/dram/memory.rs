@@ -54,7 +54,7 @@ pub struct Completion {
 
 /// A request beyond the end of the memory.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{bytes} bytes at {addr:#x} do not lie within the memory's {capacity:#x} bytes")]
+#[error("{bytes} bytes at {addr:#x} are outside the memory of {capacity:#x} bytes")]
 pub struct OutOfRange {
     addr: u64,
     bytes: u64,

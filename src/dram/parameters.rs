@@ -241,13 +241,13 @@ fn validate_timing(t: &Timing) -> Result<(), Refusal> {
             (t.read_latency + t.burst)
                 .saturating_sub(t.write_latency)
                 .max(1),
-            "must be at least nCL + nBL - nCWL, or the data of both would collide, and at most 1000000",
+            "must be at least nCL + nBL - nCWL, so that the data of both does not collide, and at most 1000000",
         ),
         (
             "timing.nRC",
             t.act_to_act,
             t.act_to_precharge + t.precharge,
-            "must be at least nRAS + nRP, in which a row is closed again, and at most 1000000",
+            "must be at least nRAS + nRP and at most 1000000",
         ),
     ] {
         check((least..=MAX_CYCLES).contains(&value), key, value, right)?;
@@ -260,7 +260,7 @@ fn validate_timing(t: &Timing) -> Result<(), Refusal> {
         "timing.nREFI",
         t.refresh_interval,
         &format!(
-            "must be 0 (no refresh), or at least {least} so that requests are served between refreshes"
+            "must be 0 (no refresh) or at least {least}, so that requests are served between refreshes"
         ),
     )
 }

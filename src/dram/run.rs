@@ -317,7 +317,7 @@ impl fmt::Display for Report {
         let share = 100.0 * self.bytes_per_cycle / peak;
         let whose = match used == stacks {
             true => String::new(),
-            false => format!(" of {used} of {stacks} stacks, where all requests go"),
+            false => format!(" of {used} of {stacks} stacks, the only ones used"),
         };
         let counts = &self.counts;
         writeln!(f, "{} on {}\n", self.stream, self.config)?;

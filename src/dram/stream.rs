@@ -38,7 +38,7 @@ const BUILTIN: [(&str, &str, &str); 13] = [
     (
         "E2",
         "E2_16x64k_512B_skew",
-        "16 sequential streams in turns of 512 bytes, skewed",
+        "16 sequential streams in alternating pieces of 512 bytes, skewed",
     ),
     ("F", "F_seqrd_gap64", "sequential read, one in 64 cycles"),
     ("F2", "F2_rand_gap64", "random read, one in 64 cycles"),
@@ -51,7 +51,7 @@ const BUILTIN: [(&str, &str, &str); 13] = [
     (
         "H",
         "H_copy256_off8k",
-        "copy in turns of 256 bytes, destination 8 KiB further",
+        "copy in alternating pieces of 256 bytes, destination 8 KiB further",
     ),
     (
         "I",
@@ -96,8 +96,7 @@ pub enum StreamError {
     },
     /// The file ends within a request.
     #[error(
-        "stream {path}: ends {left} bytes into the request at offset {offset}; a stream is a whole \
-         number of requests of 8 bytes"
+        "stream {path}: ends {left} bytes into the request at offset {offset}; a stream consists of whole requests of 8 bytes"
     )]
     Truncated {
         /// The file.
@@ -121,10 +120,10 @@ pub enum StreamError {
         most: u64,
     },
     /// There is nothing in the file.
-    #[error("stream {0}: is empty; a stream has at least one request of 8 bytes")]
+    #[error("stream {0} is empty; a stream has at least one request of 8 bytes")]
     Empty(PathBuf),
     /// No built-in stream has that name.
-    #[error("stream \"{0}\" is not built in; there are {names}", names = names())]
+    #[error("unknown stream \"{0}\"; the built-in streams are {names}", names = names())]
     Unknown(String),
 }
 

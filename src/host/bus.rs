@@ -50,19 +50,19 @@ pub enum BusReason {
     #[error(transparent)]
     Memory(AccessReason),
     /// A register access outside every register window.
-    #[error("falls on no register")]
+    #[error("does not hit a register")]
     NoRegister,
     /// A register access that is not on a multiple of 4.
-    #[error("covers part of a register; registers are 4 bytes on a multiple of 4")]
+    #[error("covers part of a register; registers have 4 bytes on a multiple of 4")]
     Misaligned,
     /// A user process writes a register that only the kernel may write ([`UserBar`](super::UserBar)).
-    #[error("writes a register that a user process may only read")]
+    #[error("writes a register that is read-only for user processes")]
     KernelOnly,
     /// The host's own programs see host memory only.
-    #[error("does not lie in host memory")]
+    #[error("is outside host memory")]
     NotHostMemory,
     /// The device no longer runs.
-    #[error("reaches a device that has stopped")]
+    #[error("hits a device that has stopped")]
     Stopped,
 }
 

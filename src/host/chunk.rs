@@ -26,12 +26,11 @@ pub enum ChunkError {
         size: u64,
     },
     /// Too many descriptors for any ring.
-    #[error("{0} descriptors need a longer ring than a queue takes: at most {RING_MAX_DESCS}")]
+    #[error("{0} descriptors do not fit a ring; a queue takes at most {RING_MAX_DESCS}")]
     TooLong(u64),
     /// The chunk is used up.
     #[error(
-        "a ring of {descs} descriptors needs {wanted} bytes on a multiple of {RING_ALIGN_BYTES}; the \
-         memory chunk has {left} left"
+        "a ring of {descs} descriptors needs {wanted} bytes aligned to {RING_ALIGN_BYTES}; the memory chunk has {left} left"
     )]
     Full {
         /// Descriptors of the ring.

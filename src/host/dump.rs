@@ -198,7 +198,7 @@ impl Vring {
             vring = self.name,
             tx = tx_half.padded,
             rx = rx_half.padded,
-            "vring is copied to pring"
+            "vring copied to pring"
         );
         Ok(())
     }

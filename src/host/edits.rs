@@ -44,8 +44,7 @@ pub enum EditError {
     },
     /// No such semaphore.
     #[error(
-        "vring {vring}: no embedded update of semaphore {semaphore} at csr index {csr_index}; the \
-         indices are 0 to {last_csr}, the semaphores 0 to 255"
+        "vring {vring}: an embedded update cannot name semaphore {semaphore} at CSR index {csr_index}; indices are 0 to {last_csr}, semaphores 0 to 255"
     )]
     Semaphore {
         /// Name of the vring.
@@ -59,8 +58,7 @@ pub enum EditError {
     },
     /// A semaphore that no embedded update can name.
     #[error(
-        "vring {vring}: no embedded update can name semaphore {semaphore} of block {block}; it names \
-         those of the NeuronCores and of the first eight TOP_SPs of a die"
+        "vring {vring}: an embedded update cannot name semaphore {semaphore} of block {block}; it can name those of the NeuronCores and of the first eight TOP_SPs of a die"
     )]
     NoCsr {
         /// Name of the vring.
@@ -72,7 +70,7 @@ pub enum EditError {
     },
     /// The last Rx descriptor carries an update already.
     #[error(
-        "vring {vring}: the last of {used} Rx descriptors carries an embedded semaphore update already"
+        "vring {vring}: the last of {used} Rx descriptors already carries an embedded semaphore update"
     )]
     CarriesOne {
         /// Name of the vring.
@@ -265,7 +263,7 @@ impl Vring {
             }
         }
         if moved > 0 {
-            tracing::debug!(vring = self.name, moved, "vring is modified");
+            tracing::debug!(vring = self.name, moved, "vring modified");
         }
         Ok(moved)
     }

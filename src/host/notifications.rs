@@ -14,7 +14,7 @@ pub enum NotificationError {
     #[error("notification queues need v4; this device is {0}")]
     Arch(Arch),
     /// The device has no such engine.
-    #[error("there is no engine {engine}; the device has e0 to e{last}")]
+    #[error("engine {engine} does not exist; the device has e0 to e{last}")]
     NoEngine {
         /// Engine asked for.
         engine: EngineId,
@@ -22,7 +22,9 @@ pub enum NotificationError {
         last: u32,
     },
     /// A length that no queue has.
-    #[error("a notification queue of {0} bytes; it takes a power of two, at least {MIN_BYTES}")]
+    #[error(
+        "a notification queue has {0} bytes; the size must be a power of two, at least {MIN_BYTES}"
+    )]
     Length(u32),
     /// The bus refused an access.
     #[error(transparent)]

@@ -24,7 +24,7 @@ pub enum PackError {
         used: u32,
     },
     /// FIRST and LAST do not nest at a descriptor of the window.
-    #[error("Tx descriptor {idx} of {used} breaks the packets: {fault}")]
+    #[error("Tx descriptor {idx} of {used} is not in a valid packet: {fault}")]
     Structure {
         /// The descriptor.
         idx: u32,
@@ -34,7 +34,7 @@ pub enum PackError {
         fault: PacketFault,
     },
     /// The window cuts a packet.
-    #[error("Tx descriptor {idx} of {used} breaks the packets: the window cuts a packet")]
+    #[error("Tx descriptor {idx} of {used} is not in a valid packet: the window splits a packet")]
     Cut {
         /// The end of the window that does.
         idx: u32,
@@ -42,7 +42,9 @@ pub enum PackError {
         used: u32,
     },
     /// The packet at a descriptor has no Rx descriptors for its bytes.
-    #[error("the packet at Tx descriptor {idx} has more bytes than the {used} Rx descriptors hold")]
+    #[error(
+        "the packet at Tx descriptor {idx} has more bytes than the {used} Rx descriptors can hold"
+    )]
     NoRx {
         /// First descriptor of the packet.
         idx: u32,
@@ -51,8 +53,7 @@ pub enum PackError {
     },
     /// What stays whole is beyond a limit.
     #[error(
-        "Tx descriptors {idx} to {last} must stay in one packet: {tx} Tx and {rx} Rx descriptors, \
-         {bytes} bytes; the limits are {tx_limit}, {rx_limit} and {max_packet_size}"
+        "Tx descriptors {idx} to {last} cannot be split, but exceed a limit: {tx} Tx and {rx} Rx descriptors, {bytes} bytes; the limits are {tx_limit}, {rx_limit} and {max_packet_size}"
     )]
     Whole {
         /// First descriptor.
@@ -74,8 +75,7 @@ pub enum PackError {
     },
     /// The Rx descriptors of a packet are not known.
     #[error(
-        "what the packet at Tx descriptor {idx} writes is not known, and so which Rx descriptors the \
-         copies behind it have"
+        "the packet at Tx descriptor {idx} writes an unknown number of bytes, so the Rx descriptors of the copies behind it are not known"
     )]
     Opaque {
         /// First descriptor of the packet.

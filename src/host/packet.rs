@@ -151,7 +151,7 @@ mod tests {
             .unwrap_err();
         assert_eq!(
             refused.to_string(),
-            "Failed to build packet for vring v: 66 Tx descriptors; v3 takes at most 65 in a packet"
+            "Failed to build packet for vring v: 66 Tx descriptors; a packet on v3 has at most 65"
         );
         let outside = [buffer(u64::MAX - 6, 8)];
         let refused = vring.add_dma_packet(&CopyPacket::new(&many[..1], &outside));

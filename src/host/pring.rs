@@ -58,8 +58,7 @@ pub enum PringError {
     Unaligned(Addr),
     /// No queue can have a ring of that length.
     #[error(
-        "a ring of {0} descriptors; the length is a multiple of {RING_GRANULE_DESCS} from \
-         {RING_MIN_DESCS} to {RING_MAX_DESCS}"
+        "a ring has {0} descriptors; the length must be a multiple of {RING_GRANULE_DESCS} from {RING_MIN_DESCS} to {RING_MAX_DESCS}"
     )]
     Length(u32),
     /// The ring leaves the address space.
@@ -71,7 +70,7 @@ pub enum PringError {
         descs: u32,
     },
     /// The ring holds the other kind of descriptor, or none.
-    #[error("the pring is of type {found}; a {wanted} pring is needed")]
+    #[error("the pring has type {found}; a {wanted} pring is needed")]
     Type {
         /// Type of the pring.
         found: PringType,
@@ -79,7 +78,7 @@ pub enum PringError {
         wanted: PringType,
     },
     /// The ring has no memory.
-    #[error("the {0} pring is bound to no memory")]
+    #[error("the {0} pring is not bound to memory")]
     Unbound(PringType),
     /// More descriptors than the ring has slots.
     #[error("{wanted} descriptors do not fit a {kind} pring of {allocated}")]
@@ -92,7 +91,7 @@ pub enum PringError {
         allocated: u32,
     },
     /// The bytes are not whole descriptors.
-    #[error("{0} bytes are not whole descriptors of 16 bytes")]
+    #[error("{0} bytes are not a multiple of 16 bytes, the size of a descriptor")]
     Ragged(usize),
     /// The bus refused a write.
     #[error(transparent)]

@@ -51,7 +51,7 @@ pub struct QueueSetup<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QueueError {
     /// The device has no such engine.
-    #[error("{arch} has no engine {engine}; it has e0 to e{last}")]
+    #[error("{arch} does not have engine {engine}; it has e0 to e{last}")]
     NoEngine {
         /// Generation of the device.
         arch: Arch,
@@ -61,7 +61,7 @@ pub enum QueueError {
         last: u32,
     },
     /// The engine has no such queue.
-    #[error("{engine} has no queue {queue}; it has queues 0 to {last}")]
+    #[error("{engine} does not have queue {queue}; it has queues 0 to {last}")]
     NoQueue {
         /// Engine asked for.
         engine: EngineId,
@@ -82,8 +82,7 @@ pub enum QueueError {
     },
     /// A doorbell for no descriptors, or for more than the ring has.
     #[error(
-        "{engine} queue {queue}: {ring} doorbell of {count} descriptors; it takes 1 to {size}, the \
-         length of the ring"
+        "{engine} queue {queue}: {ring} doorbell of {count} descriptors; the count must be 1 to {size}, the length of the ring"
     )]
     Doorbell {
         /// Engine of the queue.
@@ -484,7 +483,7 @@ mod tests {
         let refused = queue.doorbell(&mut bus, Direction::M2s, 0).unwrap_err();
         assert_eq!(
             refused.to_string(),
-            "e1 queue 2: tx doorbell of 0 descriptors; it takes 1 to 64, the length of the ring"
+            "e1 queue 2: tx doorbell of 0 descriptors; the count must be 1 to 64, the length of the ring"
         );
         assert_eq!(bus.register_log, []);
     }

@@ -17,7 +17,7 @@ pub struct VringSet {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VringSetError {
     /// More vrings than a set holds.
-    #[error("a vring set of {0}; it holds at most {MAX_SET_VRINGS}")]
+    #[error("a set of {0} vrings; a set holds at most {MAX_SET_VRINGS}")]
     TooMany(usize),
     /// A vring of the set could not be made.
     #[error(transparent)]
@@ -106,7 +106,7 @@ mod tests {
         let refused = VringSet::allocate(Arch::V3, "s", 17, false, 0).unwrap_err();
         assert_eq!(
             refused.to_string(),
-            "a vring set of 17; it holds at most 16"
+            "a set of 17 vrings; a set holds at most 16"
         );
         assert_eq!(set(0).count(), 0);
     }

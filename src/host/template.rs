@@ -61,12 +61,11 @@ impl TensorSet {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
     /// The vring is no template.
-    #[error("vring {0} is no template")]
+    #[error("vring {0} is not a template")]
     NoTemplate(String),
     /// A symbol of a variable that the template has not.
     #[error(
-        "vring {vring} {half} descriptor {idx} of {used}: var_id {var_id} is above the template's \
-         max_var_id {max_var_id}"
+        "vring {vring} {half} descriptor {idx} of {used}: var_id {var_id} exceeds the template's max_var_id {max_var_id}"
     )]
     VarId {
         /// Name of the vring.
@@ -116,8 +115,7 @@ pub enum TemplateError {
     },
     /// The descriptor reaches beyond its tensor.
     #[error(
-        "vring {vring} {half} descriptor {idx} of {used}: {len} bytes at offset {offset:#x} of tensor \
-         {tensor}, which has {size} bytes at {pa}"
+        "vring {vring} {half} descriptor {idx} of {used}: {len} bytes at offset {offset:#x} exceed tensor {tensor}, which has {size} bytes at {pa}"
     )]
     OutOfTensor {
         /// Name of the vring.
@@ -409,7 +407,7 @@ mod tests {
             .unwrap_err();
         assert_eq!(
             refused.to_string(),
-            "vring load_0: var_id 4 is above the template's max_var_id 3"
+            "vring load_0: var_id 4 exceeds the template's max_var_id 3"
         );
         assert_eq!(template.tx().used_desc_count(), 3);
         template
@@ -421,7 +419,7 @@ mod tests {
             .unwrap_err();
         assert_eq!(
             refused.to_string(),
-            "vring load_0 tx descriptor 3 of 4: var_id 3 is above the template's max_var_id 2"
+            "vring load_0 tx descriptor 3 of 4: var_id 3 exceeds the template's max_var_id 2"
         );
     }
 

@@ -32,7 +32,7 @@ pub struct Vring {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VringError {
     /// The name has no room for its terminator.
-    #[error("vring name of {0} bytes; at most {MAX_NAME_BYTES} fit")]
+    #[error("a vring name has {0} bytes; at most {MAX_NAME_BYTES} fit")]
     NameTooLong(usize),
     /// A half gave out no descriptor.
     #[error("Failed to add descriptor {number}/{count} to vring {vring}: {source}")]
@@ -66,7 +66,7 @@ pub enum VringError {
     },
     /// The device has no such event or semaphore.
     #[error(
-        "vring {vring}: {arch} has no {cell} {index} in block {block}; it has blocks 0 to {last_block} of 256"
+        "vring {vring}: {arch} does not have {cell} {index} in block {block}; it has blocks 0 to {last_block} of 256 each"
     )]
     NoCell {
         /// Name of the vring.
@@ -123,7 +123,7 @@ pub enum VringError {
         vring: String,
     },
     /// No such NeuronCore.
-    #[error("vring {vring}: there is no NeuronCore {core}; the device has 0 to {last}")]
+    #[error("vring {vring}: NeuronCore {core} does not exist; the device has 0 to {last}")]
     NoCore {
         /// Name of the vring.
         vring: String,
@@ -133,7 +133,9 @@ pub enum VringError {
         last: u32,
     },
     /// A symbolic address in a vring that is no template.
-    #[error("vring {vring}: {at} is a symbol of variable {var_id}, and the vring is no template")]
+    #[error(
+        "vring {vring}: {at} is a symbol of variable {var_id}, but the vring is not a template"
+    )]
     NoTemplate {
         /// Name of the vring.
         vring: String,
@@ -143,7 +145,7 @@ pub enum VringError {
         var_id: u32,
     },
     /// A symbol of a variable that the template has not.
-    #[error("vring {vring}: var_id {var_id} is above the template's max_var_id {max_var_id}")]
+    #[error("vring {vring}: var_id {var_id} exceeds the template's max_var_id {max_var_id}")]
     VarId {
         /// Name of the vring.
         vring: String,

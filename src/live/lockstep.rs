@@ -152,7 +152,7 @@ impl Table {
     fn bark(&mut self) {
         let describe = |(number, host): (usize, &Host)| {
             let waits_for = match host {
-                Host::Away => "nothing of the device: it holds up the others".to_string(),
+                Host::Away => "its own thread, which holds up the others".to_string(),
                 Host::Acts(_) => "its turn".to_string(),
                 Host::Waits { until, .. } => until.to_string(),
                 Host::Gone => return None,

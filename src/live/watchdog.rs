@@ -30,7 +30,7 @@ impl fmt::Display for StallReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "nothing has happened for {:?}; simulated time is {}",
+            "no progress for {:?}; simulated time is {}",
             self.quiet, self.now
         )?;
         for HostWait { host, waits_for } in &self.hosts {

@@ -18,28 +18,28 @@ pub struct AccessError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AccessReason {
     /// The first byte lies outside every region.
-    #[error("lies outside every region of the address space")]
+    #[error("is outside every region of the address space")]
     Unmapped,
     /// The first byte lies inside a region's window, where nothing is populated.
-    #[error("starts in an unpopulated hole of its region")]
+    #[error("starts in an unpopulated part of its region")]
     Hole,
     /// The first byte is populated, but the access runs past the end of its region, partition or
     /// cell window.
-    #[error("runs past the end of the region, partition or cell window it starts in")]
+    #[error("runs past the end of the region, partition or cell window in which it starts")]
     CrossesBoundary,
     /// A write to something that can only be read.
-    #[error("writes what can only be read")]
+    #[error("writes to a read-only window")]
     ReadOnly,
     /// A read of something that can only be written.
-    #[error("reads what can only be written")]
+    #[error("reads from a write-only window")]
     WriteOnly,
     /// Part of a 4-byte cell: the address or the length is no multiple of 4.
-    #[error("covers part of a cell; cells are read and written whole, 4 bytes on a multiple of 4")]
+    #[error("covers part of a cell; cells are accessed whole, 4 bytes on a multiple of 4")]
     Misaligned,
     /// A UDMA register: the engine that owns it answers, not memory.
-    #[error("falls on UDMA registers, which no memory access reaches")]
+    #[error("hits UDMA registers, which memory accesses cannot reach")]
     Registers,
     /// Cells have no bytes to borrow (only [`PhysicalMemory::slice`](super::PhysicalMemory::slice)).
-    #[error("asks to borrow bytes of cells, which have none")]
+    #[error("cannot borrow cells as bytes")]
     NotBytes,
 }

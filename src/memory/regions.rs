@@ -4,6 +4,7 @@ use super::cells;
 use super::error::{AccessError, AccessReason};
 use crate::arch::{AddressMap, EngineId, EventBlock};
 use crate::units::{Addr, Bytes};
+use std::fmt;
 
 /// Bytes of an event-accelerator constant.
 const CONSTANT_BYTES: u64 = 4;
@@ -42,6 +43,20 @@ pub enum Target {
         /// Which of them.
         n: u16,
     },
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::Hbm { stack } => write!(f, "HBM stack {stack}"),
+            Target::StateBuffer { core } => write!(f, "State Buffer {core}"),
+            Target::EventBlock { block } => write!(f, "event block {block}"),
+            Target::Constant => f.write_str("constant"),
+            Target::Host => f.write_str("host"),
+            Target::UdmaRegisters { engine } => write!(f, "{engine} register"),
+            Target::InertRegisters { n, .. } => write!(f, "unmodelled register block {n}"),
+        }
+    }
 }
 
 /// Where an access falls.
@@ -162,7 +177,7 @@ impl Storage {
 
 /// A region that reaches into the next one or past the end of the address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{target:?} memory of {window} at {base} does not fit: at most {room} are free there")]
+#[error("{window} of {target} memory at {base} does not fit: at most {room} are free there")]
 pub(super) struct Overlap {
     target: Target,
     base: Addr,

@@ -445,7 +445,7 @@ fn an_error_says_where_and_why() {
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "an access of 64 bytes at 0x400000000 starts in an unpopulated hole of its region"
+        "an access of 64 bytes at 0x400000000 starts in an unpopulated part of its region"
     );
 }
 

@@ -60,14 +60,14 @@ impl Evidence<'_> {
             Subject::Memory(region) => self.memory(region),
             Subject::Observation(name) => {
                 let seen = self.observations.get(name).map(Vec::as_slice);
-                seen.ok_or_else(|| "never observed".to_string())
+                seen.ok_or_else(|| "was not observed".to_string())
             }
         };
         let difference = actual.and_then(|actual| self.difference(actual, wanted));
         match difference {
             Ok(None) => Finding {
                 passed: equal,
-                found: (!equal).then(|| "they are equal".to_string()),
+                found: (!equal).then(|| "the bytes are equal".to_string()),
             },
             Ok(Some(difference)) => Finding {
                 passed: !equal,
@@ -167,7 +167,7 @@ impl Evidence<'_> {
         longer_than: Option<&Range<usize>>,
     ) -> Finding {
         let Some(took) = self.begin_end(steps) else {
-            return failed("the steps were not done".to_string());
+            return failed("the steps did not run".to_string());
         };
         let Finding { passed, found } = self.within(took, bounds);
         let Some(other) = longer_than else {
@@ -177,12 +177,12 @@ impl Evidence<'_> {
             Some(other) => Finding {
                 passed: passed && took.1 - took.0 > other.1 - other.0,
                 found: Some(format!(
-                    "{} against {}",
+                    "{}, compared with {}",
                     self.cycles(took),
                     self.cycles(other)
                 )),
             },
-            None => failed("the steps to compare with were not done".to_string()),
+            None => failed("the steps to compare with did not run".to_string()),
         }
     }
 
@@ -214,7 +214,7 @@ fn failed(why: String) -> Finding {
 fn listed<E: Debug>(errors: impl Iterator<Item = E>) -> String {
     let names: Vec<String> = errors.map(|error| error_name(&error)).collect();
     match names.is_empty() {
-        true => "no error".to_string(),
+        true => "no errors".to_string(),
         false => names.join(", "),
     }
 }

@@ -318,7 +318,7 @@ impl<C> Keys<C> for TimeRange {
     fn read(table: &Table<'_>, _: C) -> Read<Self> {
         let range = RangeKeys::read(table, ())?;
         match (&range.min, &range.max) {
-            (None, None) => Err(table.report("nothing is expected; write min, max or both")),
+            (None, None) => Err(table.report("no bounds given; write min, max or both")),
             _ => Ok(TimeRange(range)),
         }
     }
@@ -339,7 +339,7 @@ impl RangeKeys {
         if let (Some(min), Some(max), Some(place)) = (bounds.min, bounds.max, &self.min)
             && min > max
         {
-            return Err(scope.report(&place.mark, "is more than max"));
+            return Err(scope.report(&place.mark, "is greater than max"));
         }
         let text = match (&self.min, &self.max) {
             (Some(min), Some(max)) => format!("{} to {}", min.value, max.value),
@@ -425,7 +425,7 @@ impl Labels {
         let last = last.ok_or_else(|| unknown(to));
         let (first, last) = (first?, last?);
         if first > last {
-            let message = format!("step \"{}\" comes before step \"{}\"", to.value, from.value);
+            let message = format!("step \"{}\" is before step \"{}\"", to.value, from.value);
             return Err(scope.report(&to.mark, message));
         }
         Ok(first..last + 1)
@@ -514,12 +514,12 @@ impl Compared {
                 let content = contents.find(|content| content.region == *region);
                 let content = content.ok_or_else(|| {
                     let message = format!(
-                        "\"{}\" is a pring; only [[memory]] has an initial content",
+                        "\"{}\" is a pring; only a [[memory]] buffer has initial content",
                         name.value
                     );
                     scope.report(&name.mark, message)
                 })?;
-                let text = format!("what {} started with", name.value);
+                let text = format!("the initial content of {}", name.value);
                 (text, Wanted::Fill(content.fill.clone()))
             }
             ContentKeys::Region(at) => {
@@ -542,7 +542,7 @@ impl Compared {
     fn fits(&self, own: Option<u64>, mark: &Mark, scope: &Scope<'_>) -> Read<()> {
         match own {
             Some(own) if own != self.bytes => {
-                let message = format!("has {own} bytes; {} is compared with it", self.what);
+                let message = format!("has {own} bytes, but is compared with {}", self.what);
                 Err(scope.report(mark, message))
             }
             _ => Ok(()),

@@ -118,7 +118,7 @@ pub(super) fn read(table: &Table<'_>, context: Context<'_>) -> Read<Option<Fault
     }
     let Some(found) = KINDS.iter().find(|known| known.name == kind.value) else {
         let hint = hint(&kind, KINDS.iter().map(|kind| kind.name));
-        let message = format!("no fault \"{}\"{hint}", kind.value);
+        let message = format!("unknown fault \"{}\"{hint}", kind.value);
         return Err(table.report_at(&kind.mark, message));
     };
     let fault = (found.read)(table, context);
@@ -135,7 +135,7 @@ fn flip_descriptor(table: &Table<'_>) -> Read<FaultKind> {
             direction: half.direction,
             bit: bit.value as u8,
         }),
-        false => Err(table.report_at(&bit.mark, "a descriptor has bits 0 to 127")),
+        false => Err(table.report_at(&bit.mark, "must be 0 to 127, a bit of a descriptor")),
     }
 }
 

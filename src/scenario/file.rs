@@ -127,7 +127,7 @@ impl Scenario {
         {
             let legal: Vec<&str> = runs_on.iter().map(|arch| arch.name()).collect();
             let message = format!(
-                "config {} is for {arch}; this scenario runs on {}",
+                "config {} is for {arch}, but this scenario runs only on {}",
                 config.origin,
                 legal.join(", ")
             );

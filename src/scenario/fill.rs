@@ -88,7 +88,7 @@ fn element(dtype: &str, raw: &DeValue<'_>) -> Result<Vec<u8>, String> {
             let number: f32 = number
                 .as_str()
                 .parse()
-                .map_err(|_| format!("{number} is no f32"))?;
+                .map_err(|_| format!("expected f32, found {number}"))?;
             number.to_le_bytes().to_vec()
         }
         ("f32", DeValue::Integer(number)) => {
@@ -96,7 +96,7 @@ fn element(dtype: &str, raw: &DeValue<'_>) -> Result<Vec<u8>, String> {
             let number: i32 = integer(number)?;
             if number.unsigned_abs() > 1 << 24 {
                 return Err(format!(
-                    "{number} is not exact in f32; write it with a point"
+                    "{number} cannot be represented exactly as f32; write it with a decimal point"
                 ));
             }
             (number as f32).to_le_bytes().to_vec()
@@ -109,7 +109,12 @@ fn element(dtype: &str, raw: &DeValue<'_>) -> Result<Vec<u8>, String> {
         ("i32", DeValue::Integer(number)) => integer::<i32>(number)?.to_le_bytes().to_vec(),
         ("u64", DeValue::Integer(number)) => integer::<u64>(number)?.to_le_bytes().to_vec(),
         ("i64", DeValue::Integer(number)) => integer::<i64>(number)?.to_le_bytes().to_vec(),
-        (_, other) => return Err(format!("a TOML {} is no {dtype}", other.type_str())),
+        (_, other) => {
+            return Err(format!(
+                "expected {dtype}, found a TOML {}",
+                other.type_str()
+            ));
+        }
     })
 }
 
@@ -119,7 +124,7 @@ fn array(table: &Table<'_>) -> Read<Vec<u8>> {
         let known = DTYPES.join(", ");
         return Err(table.report_at(
             &dtype.mark,
-            format!("\"{}\" is no dtype; write one of {known}", *dtype),
+            format!("unknown dtype \"{}\"; expected one of {known}", *dtype),
         ));
     }
     let values = table.req_with("values", "an array of numbers", |value| {
@@ -144,7 +149,7 @@ impl fmt::Display for FillDecl {
             FillDecl::Byte(byte) => write!(f, "bytes {byte:#04x}"),
             FillDecl::Counter(start) => write!(f, "a counter from {start}"),
             FillDecl::Random => f.write_str("random bytes"),
-            FillDecl::Bytes(_) => f.write_str("the bytes given"),
+            FillDecl::Bytes(_) => f.write_str("the given bytes"),
             FillDecl::File(name) => write!(f, "file {name}"),
         }
     }
@@ -172,7 +177,7 @@ impl FillDecl {
         match <[_; 1]>::try_from(found) {
             Ok([fill]) => Ok(fill),
             Err(_) => Err(table.report(format!(
-                "{count} contents given; write exactly one of {}",
+                "{count} contents given; expected exactly one of {}",
                 FillDecl::KEYS.join(", ")
             ))),
         }
@@ -233,9 +238,11 @@ impl Fill {
     /// The size of a region with this content: what the file says, or what the content has.
     pub fn region_bytes(&self, size: Option<u64>) -> Result<u64, String> {
         match (size, self.own_bytes()) {
-            (Some(0), _) | (None, Some(0)) => Err("holds no byte; give it a size".to_string()),
+            (Some(0), _) | (None, Some(0)) => {
+                Err("has 0 bytes; the size must be at least 1".to_string())
+            }
             (Some(size), Some(own)) if size != own => Err(format!(
-                "the content has {own} bytes, the size says {size}; make them equal or leave \"size\" out"
+                "the content has {own} bytes, but size is {size}; make them equal or omit \"size\""
             )),
             (Some(size), _) | (None, Some(size)) => Ok(size),
             (None, None) => {

@@ -329,7 +329,7 @@ impl Key<Context<'_>> for Barrier {
         let scope = context.scope()?;
         if mode.value == BarrierMode::StrongOrder && !scope.spec.caps.strong_order_writes {
             let message = format!(
-                "{} has no strong-ordered writes; write \"dmb\", or only = [\"v3\", \"v4\"] beside it",
+                "{} does not have strong-ordered writes; use \"dmb\", or add only = [\"v3\", \"v4\"]",
                 scope.spec.arch
             );
             return Err(scope.report(&mode.mark, message));

@@ -71,11 +71,11 @@ pub(super) enum HostError {
     Template(#[from] TemplateError),
     #[error(transparent)]
     Driver(#[from] DriverError),
-    #[error("{0} has no driver; add a driver_init step before")]
+    #[error("{0} has no driver; add a driver_init step before this one")]
     NoDriver(QueueAt),
-    #[error("there is a {what} \"{name}\" already")]
+    #[error("{what} \"{name}\" already exists")]
     Taken { what: &'static str, name: String },
-    #[error("there is no {what} \"{name}\"")]
+    #[error("unknown {what} \"{name}\"")]
     Missing { what: &'static str, name: String },
     #[error("{0} has no rings; initialise it first")]
     NoRings(QueueAt),

@@ -92,11 +92,11 @@ impl FromStr for Location {
                 let factor: Bytes = factor.trim().parse().map_err(|e| format!("{e}"))?;
                 product = product
                     .checked_mul(factor.0)
-                    .ok_or_else(|| format!("\"{text}\" lies past the address space"))?;
+                    .ok_or_else(|| format!("\"{text}\" is beyond the end of the address space"))?;
             }
             offset = offset
                 .checked_add(product)
-                .ok_or_else(|| format!("\"{text}\" lies past the address space"))?;
+                .ok_or_else(|| format!("\"{text}\" is beyond the end of the address space"))?;
         }
         Ok(Location { base, offset })
     }
@@ -134,14 +134,14 @@ impl FromStr for Base {
                     "dec" => Window::Dec,
                     _ => {
                         return Err(format!(
-                            "\"{window}\" is no window; write read, set, inc or dec"
+                            "unknown window \"{window}\"; expected read, set, inc or dec"
                         ));
                     }
                 };
                 Ok(Base::Semaphore(cell.parse()?, window))
             }
             (Some("sem"), Some(_), None, _) => Err(format!(
-                "\"{text}\" leaves the window out; write \"{text} read\", or set, inc or dec"
+                "\"{text}\" lacks a window; write \"{text} read\", or set, inc or dec"
             )),
             (Some(word), None, ..) => Base::word(word),
             _ => Err(format!("\"{text}\" is not {EXPECTED}")),
@@ -164,9 +164,7 @@ impl Base {
             };
         }
         if numbered(word, "sbuf").is_some() {
-            return Err(format!(
-                "\"{word}\" leaves the partition out; write {word}[0]"
-            ));
+            return Err(format!("\"{word}\" lacks a partition; write {word}[0]"));
         }
         check_name(word).map_err(|_| format!("\"{word}\" is not {EXPECTED}"))?;
         Ok(Base::Buffer(word.to_string()))
@@ -178,7 +176,7 @@ pub(super) fn check_name(name: &str) -> Result<(), String> {
     let letter = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !name.starts_with(|c: char| c.is_ascii_alphabetic()) || !name.chars().all(letter) {
         return Err(format!(
-            "\"{name}\" is not a name; write letters, digits, - and _, starting with a letter"
+            "\"{name}\" is not a valid name; use letters, digits, - and _, starting with a letter"
         ));
     }
     let keyword = ["host", "sem", "event"].contains(&name)
@@ -186,7 +184,7 @@ pub(super) fn check_name(name: &str) -> Result<(), String> {
         || numbered(name, "sbuf").is_some();
     if keyword {
         return Err(format!(
-            "\"{name}\" means a place on the device; choose another name"
+            "\"{name}\" is the name of a place on the device; choose another name"
         ));
     }
     Ok(())
@@ -319,7 +317,7 @@ impl Location {
                     ));
                 }
                 tpb.checked_add(u64::from(*partition) * map.state_buffer.stride)
-                    .ok_or("lies past the address space")?
+                    .ok_or("is beyond the end of the address space")?
             }
             Base::Event(cell) => cell.event(map)?,
             Base::Semaphore(cell, window) => cell.semaphore(map, *window)?,
@@ -327,11 +325,16 @@ impl Location {
             Base::Buffer(name) => {
                 let region = buffers.get(name);
                 let known = buffers.keys().map(String::as_str);
-                let unknown = || format!("no buffer or place \"{name}\"{}", hint(name, known));
+                let unknown = || format!("unknown buffer or place \"{name}\"{}", hint(name, known));
                 region.ok_or_else(unknown)?.at
             }
         };
-        let past = || format!("{base} + {} lies past the address space", self.offset);
+        let past = || {
+            format!(
+                "{base} + {} is beyond the end of the address space",
+                self.offset
+            )
+        };
         base.checked_add(self.offset).ok_or_else(past)
     }
 }
@@ -339,7 +342,7 @@ impl Location {
 fn pick<'t, T>(what: &str, all: &'t [T], index: u32) -> Result<&'t T, String> {
     let last = all.len().saturating_sub(1);
     all.get(index as usize)
-        .ok_or_else(|| format!("there is no number {index}; this arch has {what} 0 to {last}"))
+        .ok_or_else(|| format!("number {index} does not exist; this arch has {what} 0 to {last}"))
 }
 
 impl Cell {
@@ -347,7 +350,7 @@ impl Cell {
     pub fn block_index(&self, map: &AddressMap) -> Result<u32, String> {
         if self.index >= EventBlock::CELLS {
             return Err(format!(
-                "there is no cell {}; a block has cells 0 to {}",
+                "cell {} does not exist; a block has cells 0 to {}",
                 self.index,
                 EventBlock::CELLS - 1
             ));
@@ -373,7 +376,7 @@ impl Cell {
     pub fn event(&self, map: &AddressMap) -> Result<Addr, String> {
         let block = self.block_index(map)?;
         map.event(block, self.index)
-            .ok_or_else(|| format!("there is no event {self}"))
+            .ok_or_else(|| format!("event {self} does not exist on this arch"))
     }
 
     /// Cell of the semaphore in one of its windows.
@@ -386,7 +389,7 @@ impl Cell {
             Window::Dec => EventBlock::SEM_DEC,
         };
         map.semaphore(block, window, self.index)
-            .ok_or_else(|| format!("there is no semaphore {self}"))
+            .ok_or_else(|| format!("semaphore {self} does not exist on this arch"))
     }
 }
 
@@ -401,7 +404,7 @@ impl EngineRef {
         engine.ok_or_else(|| {
             let pairs = map.host_engines.len() / 2;
             format!(
-                "no such engine; this arch has engines 0 to {last} and {pairs} host engine pairs"
+                "this engine does not exist; this arch has engines 0 to {last} and {pairs} host engine pairs"
             )
         })
     }
@@ -446,11 +449,17 @@ mod tests {
             ("sbuf0", "write sbuf0[0]"),
             ("sem 0.256 inc", "cells 0 to 255"),
             ("sem 0.7", "\"sem 0.7 read\""),
-            ("sem 0.7 rd", "write read, set, inc or dec"),
+            ("sem 0.7 rd", "expected read, set, inc or dec"),
             ("srv", "did you mean \"src\"?"),
-            ("src + 0xffffffffffffffff", "lies past the address space"),
+            (
+                "src + 0xffffffffffffffff",
+                "is beyond the end of the address space",
+            ),
             ("src + 99999999TiB", "is not a size"),
-            ("src + 4096GiB * 4096GiB", "lies past the address space"),
+            (
+                "src + 4096GiB * 4096GiB",
+                "is beyond the end of the address space",
+            ),
             ("", "is not a place"),
             ("0xzz", "is not a 64-bit address"),
         ] {

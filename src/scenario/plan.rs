@@ -148,7 +148,7 @@ fn try_steps(scope: &mut Scope<'_>, root: &Table<'_>) -> Read<Tried> {
     for vring in scope.host.undumped() {
         if let Some(mark) = authors.get(vring) {
             let message = format!(
-                "nothing dumps this descriptor of vring \"{vring}\"; add a dump_to_pring step"
+                "this descriptor of vring \"{vring}\" is never dumped; add a dump_to_pring step after it"
             );
             scope.report(mark, message);
         }

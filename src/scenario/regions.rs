@@ -89,8 +89,7 @@ fn dumped_ring(scope: &Scope<'_>, file: &At<String>, room: u64) -> Read<Vec<u8>>
     if !whole || bytes.len() as u64 > room {
         let (name, held) = (&file.value, bytes.len());
         let message = format!(
-            "{name} has {held} bytes; a dump of this ring has a multiple of {DESC_BYTES}, \
-             at most {room}"
+            "{name} has {held} bytes; a dump of this ring must be a multiple of {DESC_BYTES} bytes, at least {DESC_BYTES} and at most {room}"
         );
         return Err(scope.report(&file.mark, message));
     }

@@ -3,6 +3,7 @@
 
 #[cfg(feature = "telemetry")]
 use crate::telemetry::stats::Stats;
+use crate::units::counted;
 use serde::Serialize;
 use std::fmt;
 
@@ -228,22 +229,24 @@ impl Report {
         )?;
         writeln!(
             f,
-            "done      {} Tx and {} Rx descriptors, {} packets",
-            totals.tx_descriptors, totals.rx_descriptors, totals.packets
+            "done      {} Tx and {}, {}",
+            totals.tx_descriptors,
+            counted(totals.rx_descriptors, "Rx descriptor"),
+            counted(totals.packets, "packet")
         )?;
         writeln!(
             f,
-            "barriers  {} DMB, {} write barriers, {} strong-ordered writes",
-            totals.dmb, totals.write_barriers, totals.strong_order_writes
+            "barriers  {} DMB, {}, {}",
+            totals.dmb,
+            counted(totals.write_barriers, "write barrier"),
+            counted(totals.strong_order_writes, "strong-ordered write")
         )?;
         match &self.races {
             None => {}
             Some(RaceVerdict::RaceFree) => writeln!(f, "races     none: the program is race-free")?,
             Some(RaceVerdict::Racy { races }) => {
-                writeln!(
-                    f,
-                    "races     {races}; `udma-sim check` says which, docs/ordering.md why"
-                )?;
+                let races = counted(*races, "race");
+                writeln!(f, "races     {races}; run `udma-sim check` for details")?;
             }
             Some(RaceVerdict::Unchecked { why }) => writeln!(f, "races     not checked: {why}")?,
         }
@@ -266,19 +269,21 @@ impl Report {
             } = register;
             writeln!(
                 f,
-                "register  {name} ({at}) is not modelled; it holds {value:#x}"
+                "register  {name} ({at}) is not modelled; its value is {value:#x}"
             )?;
         }
         if registers.len() > MOST_REGISTERS {
-            let more = registers.len() - MOST_REGISTERS;
-            writeln!(f, "register  {more} more that are not modelled")?;
+            match registers.len() - MOST_REGISTERS {
+                1 => writeln!(f, "register  1 more register is not modelled")?,
+                more => writeln!(f, "register  {more} more registers are not modelled")?,
+            }
         }
         let held = self.expectations.iter().filter(|e| e.passed).count();
         let all = self.expectations.len();
         let verdict = match (self.passed, &self.stopped) {
             (true, _) => "PASSED",
             (false, None) => "FAILED",
-            (false, Some(_)) => "FAILED before the last step",
+            (false, Some(_)) => "FAILED, stopped before the last step",
         };
         writeln!(f, "\n{verdict}: {held} of {all} expectations held")
     }

@@ -17,7 +17,7 @@ use crate::system::{
     Condition, Interrupt, NoSuchQueue, ProgramError, SequencerId, System, SystemError, WaitOutcome,
     Waiter, Watch,
 };
-use crate::units::Addr;
+use crate::units::{Addr, counted};
 use std::collections::BTreeMap;
 
 /// Simulated time between two calls of the progress callback.
@@ -30,7 +30,7 @@ pub enum RunError {
     #[error(transparent)]
     System(#[from] SystemError),
     /// A content did not fit into the machine's memory.
-    #[error("cannot fill the memory: {0}")]
+    #[error("cannot fill memory: {0}")]
     Content(#[from] BusError),
     /// A ring could not be set up.
     #[error(transparent)]
@@ -292,8 +292,10 @@ impl Machine<'_> {
             match self.system.run_until(&condition, slice) {
                 WaitOutcome::Met => return Ok(()),
                 WaitOutcome::Stuck(waiters) => {
-                    let who = told(&waiters);
-                    return Err(format!("stuck, nothing is left that could happen{who}"));
+                    let met = "stuck: no work is left and the condition was not met";
+                    let who = waiters.iter().map(ToString::to_string);
+                    let told: Vec<String> = [met.to_string()].into_iter().chain(who).collect();
+                    return Err(told.join("; "));
                 }
                 WaitOutcome::TimedOut(waiters) if slice == left => {
                     return Err(format!("timed out after {timeout}{}", told(&waiters)));
@@ -445,29 +447,34 @@ fn warnings(counters: &Counters, system: &System) -> Vec<String> {
     let told = [
         (
             counters.rx_bytes_unused,
-            "bytes of Rx descriptors left over when their packet ended",
+            "byte",
+            "of Rx descriptors unused when their packet ended",
         ),
         (
             counters.dmb_masked,
-            "packets whose DMB did nothing: the queue's DMB pause is masked",
+            "packet",
+            "whose DMB had no effect: the queue's DMB pause is masked",
         ),
-        (counters.reserved_bits, "reserved barrier bits ignored"),
+        (counters.reserved_bits, "reserved barrier bit", "ignored"),
         (
             counters.doorbell_overflow,
-            "descriptors of doorbells beyond the ring, ignored",
+            "descriptor",
+            "announced by doorbells ignored: the ring had no room",
         ),
         (
             counters.packets_dropped,
-            "packets dropped by a reset of their queue",
+            "packet",
+            "dropped because of a queue reset",
         ),
         (
             counters.notifications_lost,
-            "notifications lost: software left no room in the queue",
+            "notification",
+            "lost: the notification queue was full",
         ),
     ];
-    let told = told.into_iter().filter(|(count, _)| *count > 0);
+    let told = told.into_iter().filter(|(count, ..)| *count > 0);
     let mut warnings: Vec<String> = told
-        .map(|(count, what)| format!("{count} {what}"))
+        .map(|(count, noun, what)| format!("{} {what}", counted(count, noun)))
         .collect();
     let engines = system.engines_in_use().into_iter();
     let changes: Vec<BusyChange> = (engines.filter_map(|id| system.engine_status(id)))
@@ -481,7 +488,8 @@ fn warnings(counters: &Counters, system: &System) -> Vec<String> {
     if counters.busy_changes > told {
         let more = counters.busy_changes - told;
         warnings.push(format!(
-            "{more} more changes to queues with descriptors outstanding"
+            "{} to queues with outstanding descriptors",
+            counted(more, "more change")
         ));
     }
     warnings

@@ -81,7 +81,7 @@ impl<'a> Scope<'a> {
     pub fn new(document: &'a Document, files: &'a Files, config: &Config, seed: u64) -> Read<Self> {
         let spec = config.arch().spec();
         let scratch = PhysicalMemory::new(spec, config.values.host.memory.0)
-            .map_err(|error| document.report_file(format!("cannot set up the memory: {error}")))?;
+            .map_err(|error| document.report_file(format!("cannot map memory: {error}")))?;
         Ok(Scope {
             document,
             files,
@@ -124,7 +124,7 @@ impl<'a> Scope<'a> {
             (None, Some(buffer)) => buffer.bytes,
             (None, None) => {
                 let message = format!(
-                    "\"size\" is missing beside \"{}\"; only a whole buffer needs none",
+                    "\"size\" is missing for \"{}\"; it may be omitted only for a whole buffer",
                     at.value
                 );
                 return Err(self.report(&at.mark, message));
@@ -132,7 +132,7 @@ impl<'a> Scope<'a> {
         };
         if bytes == 0 {
             let mark = size.map_or(&at.mark, |size| &size.mark);
-            return Err(self.report(mark, "holds no byte; write a size of 1 or more"));
+            return Err(self.report(mark, "has 0 bytes; the size must be at least 1"));
         }
         self.populated(&at.mark, address, bytes)
     }
@@ -151,7 +151,7 @@ impl<'a> Scope<'a> {
             Ok(_) => Ok(()),
             Err(_) => Err(self.report(
                 mark,
-                "is no plain memory; expect cells with semaphore = or event =",
+                "is not plain memory; to check cells, use semaphore = or event =",
             )),
         }
     }
@@ -173,8 +173,7 @@ impl<'a> Scope<'a> {
             return Ok(());
         }
         let most = Bytes(MAX_HELD_BYTES);
-        let message =
-            format!("what is observed, and written by sequencers, is more than {most} in all");
+        let message = format!("observations and writes by sequencers exceed {most} in total");
         Err(self.report(mark, message))
     }
 
@@ -230,6 +229,9 @@ impl<'a> Scope<'a> {
         known: impl Iterator<Item = &'n String>,
     ) -> NoValue {
         let hint = hint(&name.value, known.map(String::as_str));
-        self.report(&name.mark, format!("no {what} \"{}\"{hint}", name.value))
+        self.report(
+            &name.mark,
+            format!("unknown {what} \"{}\"{hint}", name.value),
+        )
     }
 }

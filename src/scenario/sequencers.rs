@@ -270,7 +270,7 @@ pub(super) fn check(table: &Table<'_>) -> Read<()> {
     name?;
     counts?;
     match program.is_empty() {
-        true => Err(table.report("\"program\" is missing or empty; write what the sequencer does")),
+        true => Err(table.report("\"program\" is missing or empty; write at least one operation")),
         false => Ok(()),
     }
 }

@@ -105,7 +105,7 @@ pub(super) fn check(
             Act::Needs { one_of, what } => {
                 let producers = producers(scope, &agents, outputs, one_of);
                 let why = match producers.is_empty() {
-                    true => "which nothing in this scenario changes".to_string(),
+                    true => "which this scenario never changes".to_string(),
                     false => producers.join("; "),
                 };
                 (what.clone(), why)
@@ -114,7 +114,7 @@ pub(super) fn check(
         };
         scope.report(
             mark,
-            format!("{} waits here for ever for {what}, {why}", agent.name),
+            format!("{} waits forever for {what}, {why}", agent.name),
         );
     }
 }
@@ -174,7 +174,7 @@ fn producers(
             blocked(
                 scope,
                 agent,
-                &format!("which {} changes later; it", agent.name),
+                &format!("which {} changes only later; it", agent.name),
             )
         })
         .collect()
@@ -183,8 +183,8 @@ fn producers(
 /// Where an agent is stuck.
 fn blocked(scope: &Scope<'_>, agent: &Agent<'_>, who: &str) -> String {
     match agent.ops.get(agent.reached) {
-        Some((_, mark)) => format!("{who} itself waits at {}", scope.document.place(mark)),
-        None => format!("{who} is done by then"),
+        Some((_, mark)) => format!("{who} is itself waiting at {}", scope.document.place(mark)),
+        None => format!("{who} has ended by then"),
     }
 }
 

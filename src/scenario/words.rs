@@ -86,7 +86,7 @@ macro_rules! error_from_value {
                     None => {
                         let known: Vec<String> = <$error>::ALL.iter().map(error_name).collect();
                         let hint = hint(&text, known.iter().map(String::as_str));
-                        Err(format!("no error bit \"{text}\" on this half{hint}"))
+                        Err(format!("unknown error bit \"{text}\" for this half{hint}"))
                     }
                 }
             }
@@ -131,7 +131,7 @@ impl FromValue for Affirmed {
 
     fn from_value(value: &Value<'_>) -> Result<Option<Self>, String> {
         match value.raw.as_bool() {
-            Some(false) => Err("only true means something here; leave the key out instead".into()),
+            Some(false) => Err("must be true; to switch it off, omit the key".into()),
             answer => Ok(answer.map(|_| Affirmed)),
         }
     }
@@ -149,7 +149,10 @@ impl FromValue for Step {
                 count: count.unsigned_abs(),
                 step: step.into(),
             })),
-            _ => Err(format!("write {}; the count is 0 or more", Self::EXPECTED)),
+            _ => Err(format!(
+                "expected {}; the count must be 0 or more",
+                Self::EXPECTED
+            )),
         }
     }
 }

@@ -180,7 +180,7 @@ impl<E> EventQueue<E> {
     pub fn advance_to(&mut self, at: Instant) {
         assert!(
             at >= self.now,
-            "time would go back to {at:?} from {:?}",
+            "time would go backwards to {at:?} from {:?}",
             self.now
         );
         assert!(

@@ -133,10 +133,10 @@ impl fmt::Display for Condition {
             Condition::Semaphore { block, index, test } => {
                 write!(f, "semaphore {block}.{index} {test}")
             }
-            Condition::Word { at, value } => write!(f, "{value:#x} at {at}"),
+            Condition::Word { at, value } => write!(f, "the value {value:#x} at {at}"),
             Condition::Interrupt => f.write_str("an interrupt"),
             Condition::Until(at) => write!(f, "{}", *at - Instant::START),
-            Condition::SequencerDone(id) => write!(f, "sequencer {} to be done", id.0),
+            Condition::SequencerDone(id) => write!(f, "sequencer {} to end", id.0),
         }
     }
 }

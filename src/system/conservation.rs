@@ -92,7 +92,7 @@ impl Conservation {
         let path = self.paths.entry((engine, station)).or_default();
         assert!(
             path.add(from, from + Duration::from_fs(span)),
-            "{engine}: more than a beat a cycle on the {} path: {access:?}",
+            "{engine}: more than one beat per cycle on the {} path: {access:?}",
             station.name(),
         );
     }
@@ -105,21 +105,21 @@ impl Conservation {
                 && times.served_from <= times.served
                 && times.served <= times.done
                 && times.done + times.response <= access.answered,
-            "{engine}: the way of an access does not add up: {access:?}"
+            "{engine}: the times of an access do not add up: {access:?}"
         );
         let beats = u64::from(access.len.div_ceil(BEAT_BYTES));
         let beat = self.channel_beats[access.channel as usize].as_fs();
         let busy = (times.served - times.served_from).as_fs();
         assert!(
             busy >= beat * beats,
-            "{engine}: an access is served faster than its channel allows: {access:?}"
+            "{engine}: an access was served faster than its channel allows: {access:?}"
         );
         // HBM answers at edges of its clock, which are rounded up to a femtosecond, and a beat is rounded too.
         let busy = Duration::from_fs(busy.saturating_sub(beats + 1));
         let channel = self.channels.entry(access.channel).or_default();
         assert!(
             channel.add(times.arrived, times.served, busy),
-            "{engine}: a channel moves more than its bandwidth allows: {access:?}"
+            "{engine}: a channel moved more than its bandwidth allows: {access:?}"
         );
     }
 }
@@ -137,7 +137,7 @@ impl Observer for Conservation {
     fn observe(&mut self, at: Instant, activity: &Activity) {
         assert!(
             at >= self.now,
-            "time went back to {at:?} from {:?}",
+            "time went backwards from {:?} to {at:?}",
             self.now
         );
         self.now = at;
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "more than a beat a cycle")]
+    #[should_panic(expected = "more than one beat per cycle")]
     fn a_read_path_is_not_faster_than_its_clock() {
         told(&[(0, 0, 5, 15), (1, 1, 5, 15)]);
     }
@@ -239,13 +239,13 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "does not add up")]
+    #[should_panic(expected = "do not add up")]
     fn nothing_is_served_before_it_is_issued() {
         told(&[(6, 0, 5, 15)]);
     }
 
     #[test]
-    #[should_panic(expected = "time went back")]
+    #[should_panic(expected = "time went backwards")]
     fn time_never_goes_back() {
         told(&[(2, 0, 15, 25), (4, 1, 5, 15)]);
     }

@@ -86,7 +86,7 @@ pub enum SystemError {
 
 /// A queue that the device does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{arch} has no queue {queue} of engine {}", engine.0)]
+#[error("{arch} does not have queue {queue} of engine {}", engine.0)]
 pub struct NoSuchQueue {
     /// The generation.
     pub arch: Arch,

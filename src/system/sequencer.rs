@@ -259,7 +259,7 @@ impl System {
             {
                 Some(_) => Ok(()),
                 None => Err(format!(
-                    "there is no semaphore {block}.{semaphore}; {} has blocks 0 to {} of {} each",
+                    "semaphore {block}.{semaphore} does not exist; {} has blocks 0 to {} of {} semaphores each",
                     self.spec.arch,
                     self.spec.map.event_block_count() - 1,
                     EventBlock::CELLS
@@ -269,8 +269,7 @@ impl System {
                 let (engines, queues) = (self.engines.len(), self.spec.limits.queues_per_engine);
                 if engine.0 as usize >= engines || u32::from(queue.0) >= queues {
                     return Err(format!(
-                        "there is no queue {queue} of engine {}; {} has engines 0 to {} with \
-                         queues 0 to {}",
+                        "queue {queue} of engine {} does not exist; {} has engines 0 to {} with queues 0 to {}",
                         engine.0,
                         self.spec.arch,
                         engines - 1,

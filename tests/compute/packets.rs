@@ -503,9 +503,7 @@ fn ext_words_are_refused_for_what_they_say() {
     );
     assert_eq!(
         reason.to_string(),
-        "EXT word 0x024a6002, a second operation max from middle dtype bfloat16 in accumulation dtype \
-         fp32: the order of the two operations and the place of the second one's operands are not public, \
-         so it is not executed"
+        "EXT word 0x024a6002 combines with max (middle dtype bfloat16, accumulation dtype fp32): not executed, since the order of the two operations and the location of the second one's operands are not public"
     );
 }
 

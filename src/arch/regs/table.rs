@@ -152,12 +152,11 @@ fn block(name: &str, queues: u32) -> Option<(u64, [&'static [Row]; 2])> {
 pub enum NameError {
     /// No such block.
     #[error(
-        "\"{0}\" names no block of registers; write m2s, s2m, m2s.q0 to q15, s2m.q0 to q15, main0 to \
-         main15, m2s_errors, s2m_errors, axi_errors, gen, gen_ex or notific, a dot, and the register"
+        "\"{0}\" does not name a register block; expected m2s, s2m, m2s.q0 to q15, s2m.q0 to q15, main0 to main15, m2s_errors, s2m_errors, axi_errors, gen, gen_ex or notific, then a dot and the register"
     )]
     Block(String),
     /// No such register in the block on this generation.
-    #[error("there is no register \"{register}\" in {block} on {arch}; there are {known}")]
+    #[error("unknown register \"{register}\" in {block} on {arch}; known: {known}")]
     Register {
         /// The block.
         block: String,
@@ -282,7 +281,7 @@ mod tests {
         assert!(
             refused
                 .to_string()
-                .contains("on v2; there are desc_pref_cfg, cfg,")
+                .contains("on v2; known: desc_pref_cfg, cfg,")
         );
     }
 

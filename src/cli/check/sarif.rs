@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use udma_sim::order::race::{Origin, Race};
 use udma_sim::scenario::Superfluous;
+use udma_sim::units::counted;
 
 pub(super) fn sarif(scenario: &Path, found: &[Found]) -> Value {
     let location = |origin: &Option<Origin>, message: &str| {
@@ -29,13 +30,17 @@ pub(super) fn sarif(scenario: &Path, found: &[Found]) -> Value {
     let superfluous = |arch: &str, barriers: &Superfluous| {
         let (kind, count) = (barrier_name(barriers.kind), barriers.count);
         let cost = match barriers.cycles {
-            Some(cycles) => format!("; the run is {cycles} cycles shorter without"),
+            Some(cycles) => {
+                let by = counted(cycles.unsigned_abs(), "cycle");
+                let how = if cycles < 0 { "longer" } else { "shorter" };
+                format!("; without them the run is {by} {how}")
+            }
             None => String::new(),
         };
         json!({
             "ruleId": "superfluous-barrier",
             "level": "note",
-            "message": { "text": format!("{arch}: {count} {kind} that order nothing{cost}") },
+            "message": { "text": format!("{arch}: {count} redundant {kind}{cost}") },
             "locations": [location(&barriers.origin, &barriers.first)],
         })
     };
@@ -55,8 +60,8 @@ pub(super) fn sarif(scenario: &Path, found: &[Found]) -> Value {
                 "name": "udma-sim",
                 "version": env!("CARGO_PKG_VERSION"),
                 "rules": [
-                    rule("race", "two accesses to the same bytes that nothing orders"),
-                    rule("superfluous-barrier", "barriers without which nothing is ordered less"),
+                    rule("race", "unordered accesses to the same bytes"),
+                    rule("superfluous-barrier", "barriers whose removal changes no ordering"),
                 ],
             } },
             "results": results,

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use udma_sim::arch::Arch;
 use udma_sim::order::race::{Race, Side};
 use udma_sim::scenario::Superfluous;
+use udma_sim::units::counted;
 
 pub(super) fn text(found: &[Found]) -> String {
     let mut text = String::new();
@@ -22,24 +23,22 @@ pub(super) fn text(found: &[Found]) -> String {
             text += &format!("{arch}: {}\n\n", superfluous_text(barriers));
         }
         for left_out in &races.left_out {
-            text += &format!("{arch}: left out: {left_out}\n\n");
+            text += &format!("{arch}: not checked: {left_out}\n\n");
         }
         let count = match races.races.len() {
             0 => "no races".to_string(),
-            1 => "1 race".to_string(),
-            n => format!("{n} races"),
+            n => counted(n as u64, "race"),
         };
-        text += &format!("{arch}: {count} in {} packets", races.packets);
+        text += &format!("{arch}: {count} in {}", counted(races.packets, "packet"));
         if races.more > 0 {
-            text += &format!(", and {} more that are not listed", races.more);
+            text += &format!(", and {} more not listed", races.more);
         }
         let barriers = superfluous.as_ref();
         let barriers = barriers.map(|all| all.iter().map(|one| one.count).sum::<u64>());
         text += &match barriers {
-            None => "; with so many, nothing is said of superfluous barriers\n".to_string(),
-            Some(0) => "; no superfluous barriers\n".to_string(),
-            Some(1) => "; 1 superfluous barrier\n".to_string(),
-            Some(n) => format!("; {n} superfluous barriers\n"),
+            None => "; too many races to look for redundant barriers\n".to_string(),
+            Some(0) => "; no redundant barriers\n".to_string(),
+            Some(n) => format!("; {}\n", counted(n, "redundant barrier")),
         };
     }
     if found.len() > 1 {
@@ -54,9 +53,9 @@ fn superfluous_text(barriers: &Superfluous) -> String {
     } = barriers;
     let kind = barrier_name(*kind);
     let mut text = match (count, of) {
-        (1, 1) => format!("superfluous {kind} on {}", barriers.first),
+        (1, 1) => format!("redundant {kind} on {}", barriers.first),
         (count, of) => format!(
-            "superfluous {kind}, {count} of the {of} that are built there, first on {}",
+            "redundant {kind}: {count} of the {of} built by this step, first on {}",
             barriers.first
         ),
     };
@@ -64,14 +63,17 @@ fn superfluous_text(barriers: &Superfluous) -> String {
         let _ = write!(text, "\n           {origin}");
     }
     text += match barriers.masked {
-        true => "\n  does nothing: the queue's DMB pause is masked",
-        false => "\n  orders nothing that is not ordered without",
+        true => "\n  has no effect: the queue's DMB pause is masked",
+        false => "\n  removing it changes no ordering",
     };
     if let Some(cycles) = barriers.cycles {
         text += &match cycles {
-            1.. => format!("; costs {cycles} cycles"),
-            0 => "; costs nothing".to_string(),
-            _ => format!("; the run is {} cycles longer without", -cycles),
+            1.. => format!("; costs {}", counted(cycles as u64, "cycle")),
+            0 => "; costs no cycles".to_string(),
+            _ => {
+                let cycles = counted(cycles.unsigned_abs(), "cycle");
+                format!("; removing it makes the run {cycles} longer")
+            }
         };
     }
     text

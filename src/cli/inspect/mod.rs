@@ -15,10 +15,10 @@ use udma_sim::arch::regs::Direction;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Ring dump: descriptors of 16 bytes, as they lie in memory
+    /// Ring dump: descriptors of 16 bytes, as in memory
     file: PathBuf,
 
-    /// Which ring it is
+    /// Type of the ring
     #[arg(long)]
     dir: Dir,
 
@@ -26,7 +26,7 @@ pub struct Args {
     #[arg(long, default_value_t = Arch::V3)]
     arch: Arch,
 
-    /// Print JSON
+    /// Print the output as JSON
     #[arg(long)]
     json: bool,
 }

@@ -134,12 +134,12 @@ impl<'a> Ring<'a> {
         let mut faults = Vec::new();
         if self.ragged > 0 {
             faults.push(format!(
-                "after the last whole descriptor of {DESC_BYTES} bytes {} are left over",
+                "{} bytes follow the last whole descriptor of {DESC_BYTES} bytes",
                 self.ragged
             ));
         }
         if self.used.is_empty() {
-            faults.push("the ring holds no descriptor".to_string());
+            faults.push("the ring has no descriptors".to_string());
         }
         faults
     }
@@ -188,7 +188,7 @@ fn tx_record(index: usize, packet: usize, desc: Descriptor, caps: &Caps) -> Reco
             _ => {}
         }
         if tx.notification() && !caps.notification_mask {
-            malformed.push("notification mask before v4".to_string());
+            malformed.push("notification mask needs v4".to_string());
         }
         malformed.extend(template_fault(tx.buf_ptr));
         data(tx.len_ctrl, tx.buf_ptr)
@@ -213,11 +213,14 @@ fn rx_record(index: usize, rx: RxDesc, caps: &Caps) -> Record {
         malformed.push("DMB on an Rx descriptor".to_string());
     }
     if rx.len_ctrl.strong_order_wr() && !caps.strong_order_writes {
-        malformed.push("STRONG_ORDER_WR before v3".to_string());
+        malformed.push("STRONG_ORDER_WR needs v3 or later".to_string());
     }
     // On V4 the word may belong to an embedded semaphore update.
     if rx.buf2_ptr_lo != 0 && !caps.embedded_semaphore {
-        malformed.push(format!("buf2_ptr_lo is {:#x}, not 0", rx.buf2_ptr_lo));
+        malformed.push(format!(
+            "buf2_ptr_lo is {:#x}; it must be 0",
+            rx.buf2_ptr_lo
+        ));
     }
     malformed.extend(template_fault(rx.buf1_ptr));
     Record {
@@ -246,7 +249,7 @@ fn length_faults(len_ctrl: LenCtrl) -> Vec<String> {
 }
 
 fn unknown_op(word: u32) -> String {
-    format!("{word:#010x} is no known op word")
+    format!("unknown op word {word:#010x}")
 }
 
 fn template_fault(address: Addr) -> Option<String> {
@@ -290,7 +293,7 @@ impl fmt::Display for Unused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:>6}  unused from here on, slots of zeros: {}",
+            "{:>6}  unused from here on: {} all-zero slots",
             self.first, self.count
         )
     }

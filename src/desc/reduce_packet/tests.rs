@@ -207,7 +207,7 @@ fn types_of_one_class() {
         build(Arch::V3, CceType::Add, &packet)
             .unwrap_err()
             .to_string(),
-        "in dtype fp32 and out dtype bfloat16: both must be of int32, uint32, fp32, fp32r, or neither"
+        "in dtype fp32 and out dtype bfloat16: either both or neither must be among int32, uint32, fp32 and fp32r"
     );
 }
 
@@ -249,7 +249,7 @@ fn what_fma_insists_on() {
     };
     assert_eq!(
         refused(Some(info), DType::Bfloat16).to_string(),
-        "a scale of type bfloat16; it must be fp32"
+        "a scale has type bfloat16; it must be fp32"
     );
     let info = CceInfo {
         scales: &[1.0],

@@ -220,7 +220,7 @@ pub struct CrcRun {
 
 /// A result that is not the expected one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("checksum {got:#x} where {expected:#x} was expected")]
+#[error("checksum is {got:#x}, expected {expected:#x}")]
 pub struct CrcMismatch {
     /// The value that came with the packet.
     pub expected: u32,

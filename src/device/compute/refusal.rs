@@ -22,13 +22,11 @@ pub enum Reason {
     #[error("the packet has no data descriptor")]
     NoData,
     /// An op word nobody knows.
-    #[error("op word {0:#010x} has no known operation")]
+    #[error("op word {0:#010x} is not a known operation")]
     UnknownOp(u32),
     /// Two operations in one word.
     #[error(
-        "EXT word {word:#010x}, a second operation {op} from middle dtype {} in accumulation dtype {}: the \
-         order of the two operations and the place of the second one's operands are not public, so it is \
-         not executed", .middle.name(), .acc.name()
+        "EXT word {word:#010x} combines with {op} (middle dtype {}, accumulation dtype {}): not executed, since the order of the two operations and the location of the second one's operands are not public", .middle.name(), .acc.name()
     )]
     Ext {
         /// The word.
@@ -51,7 +49,9 @@ pub enum Reason {
         arch: Arch,
     },
     /// An EXT word with bits that have no meaning.
-    #[error("EXT word {0:#010x} has reserved bits set; it has [2:0], [15:12] and [19:16]")]
+    #[error(
+        "EXT word {0:#010x} has reserved bits set; only [2:0], [15:12] and [19:16] are defined"
+    )]
     ExtReserved(u32),
     /// An EXT word whose operation cannot be part of a combination.
     #[error("EXT word {word:#010x} combines with {op}; the operations are add, fma, max and min")]
@@ -70,10 +70,10 @@ pub enum Reason {
         what: &'static str,
     },
     /// Gradient compression.
-    #[error("GCE, gradient compression, is a codec in silicon and not modelled")]
+    #[error("GCE (gradient compression) is not modelled")]
     Gce,
     /// Data descriptors of one packet ask for different things.
-    #[error("op word {found:#010x} in a packet of {first:#010x}")]
+    #[error("op word {found:#010x} in a packet with op word {first:#010x}")]
     OtherOp {
         /// Word of the packet's first data descriptor.
         first: u32,
@@ -81,13 +81,13 @@ pub enum Reason {
         found: u32,
     },
     /// A meta descriptor of no known kind.
-    #[error("meta descriptor {0:#010x} is of no known kind")]
+    #[error("meta descriptor {0:#010x} is not of a known kind")]
     UnknownMeta(u32),
     /// A meta descriptor that the operation does not take.
     #[error("{0} does not take this meta descriptor")]
     UnexpectedMeta(&'static str),
     /// A meta descriptor for the second time.
-    #[error("a second {0}")]
+    #[error("duplicate {0}")]
     SecondMeta(&'static str),
     /// A meta descriptor that is not where it must be.
     #[error("{0} must precede the sources")]
@@ -96,16 +96,16 @@ pub enum Reason {
     #[error("{0} is missing")]
     MissingMeta(&'static str),
     /// A packet that ends where more was announced.
-    #[error("the packet ends here, but more descriptors were to follow")]
+    #[error("the packet ends here, but its meta descriptor announces more descriptors")]
     MoreAnnounced,
     /// The last source is not marked.
-    #[error("no last bit in the last source's op word")]
+    #[error("the op word of the last source does not have the last bit")]
     NoLast,
     /// A source before the last one is marked.
-    #[error("last bit before the last source")]
+    #[error("a source before the last one has the last bit")]
     EarlyLast,
     /// A source that is not as long as the others.
-    #[error("a source of {bytes} bytes; the last source has {wanted}")]
+    #[error("a source has {bytes} bytes, but the last source has {wanted}")]
     SourceLength {
         /// Bytes up to the end of this descriptor.
         bytes: u64,
@@ -113,7 +113,7 @@ pub enum Reason {
         wanted: u64,
     },
     /// A length in a meta descriptor that is not the source's.
-    #[error("the meta descriptor says {said} bytes; the source has {bytes}")]
+    #[error("the meta descriptor gives {said} bytes, but the source has {bytes}")]
     MetaLength {
         /// Length in the meta descriptor.
         said: u32,
@@ -128,7 +128,7 @@ pub enum Reason {
     Cce(#[from] CceRule),
     /// Two statements about a constant's type.
     #[error(
-        "the op word has {word} for the low bits of the constant's dtype, its meta descriptor {meta}"
+        "the low bits of the constant's dtype are {word} in the op word, but {meta} in the meta descriptor"
     )]
     ConstantDtypes {
         /// Bits in the op word.
@@ -137,7 +137,7 @@ pub enum Reason {
         meta: u8,
     },
     /// Sources that cannot be dealt out to the pieces of a split.
-    #[error("{bytes} bytes are not a multiple of {unit} bytes, a unit for each piece")]
+    #[error("{bytes} bytes cannot be split: not a multiple of {unit} bytes (one unit per piece)")]
     Ragged {
         /// Bytes of the sources.
         bytes: u64,
@@ -145,7 +145,7 @@ pub enum Reason {
         unit: u64,
     },
     /// More bytes than a packet may have.
-    #[error("{bytes} bytes of result; a packet has at most {limit}")]
+    #[error("the result has {bytes} bytes; a packet has at most {limit}")]
     ResultLength {
         /// Bytes of the result.
         bytes: u64,
@@ -153,16 +153,16 @@ pub enum Reason {
         limit: u64,
     },
     /// No piece to split into.
-    #[error("a split into 0 pieces")]
+    #[error("cannot split into 0 pieces")]
     NoPieces,
     /// A flag that says something else than the shape.
-    #[error("the flag for shapes of more than one element is wrong")]
+    #[error("the flag \"shape > 1\" contradicts the shape index")]
     ShapeFlag,
     /// An operation number that is no permutation.
     #[error("{0} is not a transpose; there are 12")]
     Permutation(u8),
     /// Two statements about the size of an element.
-    #[error("elements of {bytes} bytes, but dtype {}", .dtype.map_or("0", DType::name))]
+    #[error("elements have {bytes} bytes, which does not match dtype {}", .dtype.map_or("0", DType::name))]
     ElementDtype {
         /// Bytes in the op word.
         bytes: u8,
@@ -170,7 +170,7 @@ pub enum Reason {
         dtype: Option<DType>,
     },
     /// A source of another size than its dimensions say.
-    #[error("a source of {bytes} bytes; the dimensions ask for {wanted}")]
+    #[error("the source has {bytes} bytes; the dimensions require {wanted}")]
     TransposeLength {
         /// Bytes of the source.
         bytes: u64,

@@ -93,7 +93,7 @@ impl Writer {
                         });
                     }
                     None => {
-                        tracing::warn!(engine = %core.id, queue = q.0, %error, "write of a queue that was reset")
+                        tracing::warn!(engine = %core.id, queue = q.0, %error, "refused write of a queue that was reset")
                     }
                 },
             }

@@ -160,19 +160,13 @@ fn no_two_addresses_fall_together() {
 #[test]
 fn orders_that_do_not_fit_are_refused() {
     for (order, right) in [
-        ("row bank bank_group", "5 bits of column have no place"),
+        ("row bank bank_group", "5 bits of column are not placed"),
         (
             "row bank bank_group column rank",
-            "\"rank\" is none of stack, channel",
+            "unknown field \"rank\"; expected one of stack, channel",
         ),
-        (
-            "row bank bank_group column:9",
-            "must have a number of bits up to 5",
-        ),
-        (
-            "row bank bank_group column:x",
-            "must have a number of bits up to 5",
-        ),
+        ("row bank bank_group column:9", "expected at most 5"),
+        ("row bank bank_group column:x", "expected at most 5"),
     ] {
         let error = config(&[&format!("mapping.order={order}")]).unwrap_err();
         assert!(
@@ -183,7 +177,7 @@ fn orders_that_do_not_fit_are_refused() {
     let error = config(&["device.rows=3", "mapping.order=bank row bank_group column"]);
     assert!(error.unwrap_err().contains("must begin with stack and row"));
     let error = config(&["device.stacks=2"]).unwrap_err();
-    assert!(error.contains("1 bits of stack have no place"), "{error}");
+    assert!(error.contains("1 bits of stack are not placed"), "{error}");
     let order = "mapping.order=row stack bank bank_group column";
     let error = config(&["device.stacks=2", order]).unwrap_err();
     assert!(error.contains("must begin with stack"), "{error}");

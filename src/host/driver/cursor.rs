@@ -25,12 +25,12 @@ pub struct RingCursor {
 pub enum CursorError {
     /// The ring's length does not wrap by a mask, or has no room for the guard.
     #[error(
-        "a ring of {0} descriptors; the ring cycle needs a power of two from {MIN_RING} to 2^23"
+        "a ring has {0} descriptors; the ring cycle needs a power of two from {MIN_RING} to 2^23"
     )]
     Size(u32),
     /// Not enough free descriptors.
     #[error(
-        "{wanted} descriptors for a ring of {size} with {free} free; {GUARD_DESCS} are always kept free"
+        "{wanted} descriptors do not fit: a ring of {size} has {free} free, and {GUARD_DESCS} always stay free"
     )]
     Full {
         /// Descriptors asked for.
@@ -41,7 +41,7 @@ pub enum CursorError {
         free: u32,
     },
     /// More acknowledged than staged.
-    #[error("{acked} descriptors acknowledged of {outstanding} outstanding")]
+    #[error("{acked} descriptors acknowledged, but only {outstanding} are outstanding")]
     Ack {
         /// Descriptors acknowledged.
         acked: u32,

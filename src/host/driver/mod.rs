@@ -103,7 +103,7 @@ pub enum DriverError {
         size: u64,
     },
     /// A memset from a pattern that no descriptor holds.
-    #[error("a memset from a pattern of {0} bytes; it has 1 to {MAX_DESC_BYTES}")]
+    #[error("a pattern of {0} bytes; a memset takes 1 to {MAX_DESC_BYTES}")]
     Pattern(u64),
     /// Two batches are in flight.
     #[error(
@@ -117,8 +117,7 @@ pub enum DriverError {
     },
     /// The marker did not arrive.
     #[error(
-        "{engine} queue {queue}: timed out after {waited} on a batch of {descriptors} descriptors; \
-         reset the queue"
+        "{engine} queue {queue}: a batch of {descriptors} descriptors timed out after {waited}; reset the queue"
     )]
     Timeout {
         /// Engine of the queue.

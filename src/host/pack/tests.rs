@@ -176,7 +176,7 @@ fn windows_leave_the_rest_alone() {
     assert_eq!(shape(&vring), [1, 1, 1, 3, 1, 1, 1]);
     assert_eq!(
         vring.pack_descs(4, 4, MAX, 0).unwrap_err().to_string(),
-        "vring v: Tx descriptor 4 of 9 breaks the packets: the window cuts a packet"
+        "vring v: Tx descriptor 4 of 9 is not in a valid packet: the window splits a packet"
     );
     assert_eq!(vring.pack_descs(3, 3, MAX, 0), Ok(0));
     for (start, end) in [(5, 6), (2, 5), (4, 9)] {

@@ -92,7 +92,7 @@ pub enum PseudoCopy {
 pub enum PseudoDmaError {
     /// Patterns of different length.
     #[error(
-        "pseudo copy {index} of {count}: the source pattern has {src} elements, the destination {dst}"
+        "pseudo copy {index} of {count}: the source pattern has {src} elements, the destination pattern {dst}"
     )]
     Elements {
         /// Which instruction, from 1.
@@ -118,7 +118,7 @@ pub enum PseudoDmaError {
     },
     /// An element outside the address space.
     #[error(
-        "pseudo copy {index} of {count}: element {element} of the {end} leaves the address space"
+        "pseudo copy {index} of {count}: element {element} of the {end} is beyond the address space"
     )]
     PastEnd {
         /// Which instruction, from 1.
@@ -463,11 +463,11 @@ mod tests {
         };
         assert_eq!(
             refused(strided(line(0, 4, 1), line(0, 5, 1))),
-            "pseudo copy 2 of 2: the source pattern has 4 elements, the destination 5"
+            "pseudo copy 2 of 2: the source pattern has 4 elements, the destination pattern 5"
         );
         assert_eq!(
             refused(strided(line(8, 4, -1), line(0, 4, 1))),
-            "pseudo copy 2 of 2: element 3 of the source leaves the address space"
+            "pseudo copy 2 of 2: element 3 of the source is beyond the address space"
         );
         let huge = Pattern {
             outer: Step {

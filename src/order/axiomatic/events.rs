@@ -22,7 +22,7 @@ pub(super) enum Event {
 
 /// A program with more events than the checker takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the program has {0} events; the axiomatic checker takes {MAX_EVENTS}")]
+#[error("the program has {0} events; the axiomatic checker takes at most {MAX_EVENTS}")]
 pub struct TooManyEvents(pub usize);
 
 pub(super) const MAX_EVENTS: usize = u128::BITS as usize;

@@ -36,7 +36,7 @@ pub const MAX_ACTIONS: usize = Set::BITS as usize;
 
 /// A program with more actions than the explorer takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the program has {0} bursts and observer steps; the explorer takes {MAX_ACTIONS}")]
+#[error("the program has {0} bursts and observer steps; the explorer takes at most {MAX_ACTIONS}")]
 pub struct TooLarge(pub usize);
 
 /// What is there between two actions.

@@ -19,7 +19,7 @@ pub enum PathError {
     #[error(transparent)]
     TooLarge(#[from] super::TooLarge),
     /// The program has no such action.
-    #[error("step {step}: the program has no {action:?}")]
+    #[error("step {step}: the program does not have {action:?}")]
     Unknown {
         /// Counted from 1.
         step: usize,
@@ -27,7 +27,7 @@ pub enum PathError {
         action: Action,
     },
     /// The axioms do not let it happen there.
-    #[error("step {step}: {what} cannot happen here")]
+    #[error("step {step}: {what} is not possible here")]
     NotEnabled {
         /// Counted from 1.
         step: usize,
@@ -35,7 +35,7 @@ pub enum PathError {
         what: String,
     },
     /// Not everything has been executed at its end.
-    #[error("the path ends after {0} steps with something left to execute")]
+    #[error("the path ends after {0} steps, before everything has been executed")]
     Short(usize),
 }
 
@@ -126,7 +126,7 @@ impl Machine<'_> {
                 let value = values(&after.memory, span);
                 format!("reads {} = {value}", self.program.name_of(span))
             }
-            Op::Wait { atom, op } => format!("has waited for {} {}", name(atom), op.test()),
+            Op::Wait { atom, op } => format!("waited for {} {}", name(atom), op.test()),
             Op::Set { atom, value } => format!("stores {} = {value}", name(atom)),
             Op::Add { atom, by } => format!("adds {by} to {}", name(atom)),
             Op::Ring { queue } => format!("rings {}", self.program.queues[queue].name),

@@ -26,7 +26,7 @@ pub enum LitmusError {
         reason: std::io::Error,
     },
     /// A folder without litmus tests.
-    #[error("there is no .toml file in {}", .0.display())]
+    #[error("no .toml files in {}", .0.display())]
     Empty(PathBuf),
     /// The text is not TOML, a key is unknown, missing or of the wrong type, or a value makes no sense; in
     /// file order, at least one entry.

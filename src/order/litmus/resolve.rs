@@ -50,7 +50,7 @@ pub(super) fn resolve(file: &File) -> Result<Litmus, Wrong> {
         if (expect.mode == Mode::None) != on.is_empty() {
             return wrong(
                 expect.on.as_ref().map(|on| &on.mark),
-                "\"on\" goes with every mode but \"none\"",
+                "\"on\" is required with every mode except \"none\", and not allowed with that",
             );
         }
         for arch in arches(file, expect, &program) {
@@ -128,7 +128,7 @@ fn put_barrier(program: &mut Program, mode: Mode, label: &Name) -> Result<(), Wr
 }
 
 fn unknown<T>(what: &str, name: &Name) -> Result<T, Wrong> {
-    let message = format!("there is no {what} \"{}\"", name.value);
+    let message = format!("unknown {what} \"{}\"", name.value);
     wrong(&name.mark, message)
 }
 
@@ -182,7 +182,10 @@ fn cell(file: &File, program: &Program, name: &Name, decl: &CellDecl) -> Result<
     if first + count > MAX_ATOMS {
         return wrong(
             at,
-            format!("cell {}: more than {MAX_ATOMS} grains in all", name.value),
+            format!(
+                "cell {}: the test has more than {MAX_ATOMS} grains in total",
+                name.value
+            ),
         );
     }
     let index = |name: &Name| match file
@@ -210,7 +213,7 @@ fn cell(file: &File, program: &Program, name: &Name, decl: &CellDecl) -> Result<
             }
         }
         (None, Some(label)) => {
-            let message = "\"descriptor\" needs \"names\": the cell its source is at first";
+            let message = "\"descriptor\" needs \"names\", the cell that is its source initially";
             return wrong(&label.mark, message);
         }
         (None, None) => {
@@ -260,7 +263,7 @@ fn find<'p>(program: &'p Program, name: &Name) -> Result<&'p Cell, Wrong> {
 fn semaphore(program: &Program, name: &Name) -> Result<usize, Wrong> {
     match find(program, name)? {
         cell if cell.kind == CellKind::Semaphore => Ok(cell.span.first),
-        _ => wrong(&name.mark, format!("\"{}\" is no semaphore", name.value)),
+        _ => wrong(&name.mark, format!("\"{}\" is not a semaphore", name.value)),
     }
 }
 
@@ -272,13 +275,16 @@ fn part(program: &Program, name: &Name, at: u64, size: Option<u64>) -> Result<Sp
     let whole = |bytes: u64| bytes.is_multiple_of(program.grain);
     if size == 0 || end > cell.bytes || !whole(at) || !(whole(end) || end == cell.bytes) {
         let message = format!(
-            "bytes {at}..{end} are no whole grains of {} within the {} bytes of \"{}\"",
+            "bytes {at}..{end} are not whole grains of {} bytes within the {} bytes of \"{}\"",
             program.grain, cell.bytes, cell.name
         );
         return wrong(&name.mark, message);
     }
     if cell.kind == CellKind::Semaphore {
-        return wrong(&name.mark, "a packet reaches a semaphore with \"inc\" only");
+        return wrong(
+            &name.mark,
+            "a packet can access a semaphore only with \"inc\"",
+        );
     }
     Ok(Span {
         first: cell.span.first + (at / program.grain) as usize,
@@ -308,10 +314,7 @@ fn queue(program: &Program, decl: &QueueDecl) -> Result<Queue, Wrong> {
     }
     if open || packets.is_empty() {
         let at = decl.descs.0.last().map(|desc| &desc.mark);
-        return wrong(
-            at,
-            format!("queue {} does not end with a whole packet", decl.name),
-        );
+        return wrong(at, format!("queue {} ends inside a packet", decl.name));
     }
     Ok(Queue {
         name: decl.name.clone(),
@@ -387,7 +390,10 @@ fn desc(program: &Program, at: &Mark, decl: &DescDecl) -> Result<Desc, Wrong> {
             .chain(desc.through.map(|_| 1))
             .any(|count| count != to.count)
     {
-        return wrong(at, "source and destination differ in grains");
+        return wrong(
+            at,
+            "source and destination have different numbers of grains",
+        );
     }
     Ok(desc)
 }
@@ -401,7 +407,7 @@ fn observer(program: &mut Program, file: &File, decl: &ObserverDecl) -> Result<O
             if program.cell_of(atom).is_some_and(|cell| cell.kind != CellKind::Semaphore));
         let host_only = waits_for_memory || matches!(resolved, Op::Completion { .. });
         if decl.kind == ObserverKind::Sequencer && host_only {
-            return wrong(at, "a sequencer waits for semaphores only");
+            return wrong(at, "a sequencer can wait only for semaphores");
         }
         ops.push(resolved);
     }
@@ -463,10 +469,7 @@ fn op(program: &mut Program, file: &File, at: &Mark, decl: &OpDecl) -> Result<Op
             let queue = ring_of(name)?;
             match program.queues[queue].rung {
                 false => Ok(Op::Ring { queue }),
-                true => wrong(
-                    at,
-                    "the queue is rung at the start; give it \"rung = false\"",
-                ),
+                true => wrong(at, "the queue is rung at the start; set rung = false on it"),
             }
         }
         OpDecl {
@@ -477,13 +480,12 @@ fn op(program: &mut Program, file: &File, at: &Mark, decl: &OpDecl) -> Result<Op
             let (queue, packets) = (ring_of(name)?, *packets as usize);
             match (1..=program.queues[queue].packets.len()).contains(&packets) {
                 true => Ok(Op::Completion { queue, packets }),
-                false => wrong(at, "the queue has no so many packets"),
+                false => wrong(at, "the queue does not have that many packets"),
             }
         }
         _ => wrong(
             at,
-            "an instruction is one of: read, as; wait, ge|eq, then; set, value; add, by; ring; \
-             complete, packets",
+            "expected one instruction: read with as; wait with ge or eq, and then; set with value; add with by; ring; complete with packets",
         ),
     }
 }
@@ -497,12 +499,12 @@ fn wait(program: &Program, at: &Mark, name: &Name, decl: &OpDecl) -> Result<Op, 
         (None, Some(value), Some(ThenDecl::Inc)) => WaitOp::EqAndInc(value),
         (None, Some(value), Some(ThenDecl::Clear)) => WaitOp::EqAndClear(value),
         _ => {
-            let message = "a wait needs \"ge\" (then: dec) or \"eq\" (then: inc, clear)";
+            let message = "a wait needs \"ge\" (with then = \"dec\") or \"eq\" (with then = \"inc\" or \"clear\")";
             return wrong(at, message);
         }
     };
     if cell.kind != CellKind::Semaphore && op != WaitOp::Eq(decl.eq.unwrap_or(0)) {
-        return wrong(at, "a wait for memory is \"eq\" without \"then\"");
+        return wrong(at, "a wait for memory takes only \"eq\", without \"then\"");
     }
     Ok(Op::Wait {
         atom: cell.span.first,
@@ -527,7 +529,7 @@ fn asked(file: &File, program: &Program) -> Result<Asked, Wrong> {
         any.push(all);
     }
     match any.iter().any(|all| all.is_empty()) || any.is_empty() {
-        true => wrong(None, "an [[outcome]] must ask for something"),
+        true => wrong(None, "an [[outcome]] must have at least one value"),
         false => Ok(Asked(any)),
     }
 }

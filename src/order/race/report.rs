@@ -86,7 +86,7 @@ impl Detector {
             packets, writes, ..
         } = &self.threads[a.thread as usize]
         else {
-            return format!("let the other side wait for {}", self.side(a, origin).who);
+            return format!("make the other side wait for {}", self.side(a, origin).who);
         };
         let named = |index: u32| {
             let place = packets.get(index as usize).map(|note| {
@@ -97,12 +97,12 @@ impl Detector {
         };
         let packet = self.packet_of(a);
         if a.thread == b.thread && packet == self.packet_of(b) {
-            return "read it with a packet of its own, and DMB on the packet before that"
+            return "read the bytes in a separate packet, with DMB on the packet before it"
                 .to_string();
         }
         if a.thread == b.thread {
             let named = named(packet);
-            return format!("DMB on {named}: nothing else holds reads of the same queue back");
+            return format!("DMB on {named}; only DMB holds back reads of the same queue");
         }
         // The last packet that the other side could have heard of it from.
         let heard = self.clocks[b.thread as usize].of(a.thread).read;
@@ -112,15 +112,15 @@ impl Detector {
         match heard.map(|write| write.packet) {
             Some(signal) if a.write && signal > packet => {
                 match self.arch.spec().caps.strong_order_writes {
-                    true => format!("SOW on the Rx descriptor of {}, the signal", named(signal)),
+                    true => format!("SOW on the Rx descriptor of the signal, {}", named(signal)),
                     false => {
                         let last = named(signal - 1);
-                        format!("DMB or WRITE_BARRIER on {last}, the last before the signal")
+                        format!("DMB or WRITE_BARRIER on the last packet before the signal, {last}")
                     }
                 }
             }
             _ => format!(
-                "signal the end of {}, and wait for that before",
+                "signal the end of {} and wait for the signal before the other access",
                 named(packet)
             ),
         }

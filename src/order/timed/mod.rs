@@ -49,7 +49,7 @@ pub enum TimedError {
     #[error(transparent)]
     Program(#[from] ProgramError),
     /// The program has more of something than the machine.
-    #[error("the machine has no room for {0}")]
+    #[error("the machine does not have room for {0}")]
     NoRoom(String),
     /// The run did not end, or an engine stopped with an error.
     #[error("seed {seed}: the run did not end: {why}")]
@@ -93,7 +93,7 @@ pub fn run(
     }
     settle(&mut system, seed)?;
     if !actors.done() {
-        let why = "an observer still waits".to_string();
+        let why = "an observer is still waiting".to_string();
         return Err(TimedError::Stuck { seed, why });
     }
     let mut registers = actors.registers;

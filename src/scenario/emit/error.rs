@@ -18,7 +18,7 @@ pub enum EmitError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The scenario is none.
-    #[error("the scenario made of it is refused: {0}")]
+    #[error("the generated scenario is invalid: {0}")]
     Refused(#[from] ScenarioError),
     /// The scenario cannot be run.
     #[error(transparent)]

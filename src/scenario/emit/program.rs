@@ -98,11 +98,11 @@ impl<'a> Program<'a> {
             (0..program.observers.len()).filter(|n| needs_host(&program.observers[*n]));
         let first = needing.next();
         if needing.next().is_some() {
-            return refuse("two hosts that wait for memory or for completions");
+            return refuse("two hosts that both wait for memory or completions");
         }
         let host = first.or_else(|| program.observers.iter().position(|o| !needs_sequencer(o)));
         if host.is_some_and(|n| needs_sequencer(&program.observers[n])) {
-            return refuse("a host that waits for memory and changes semaphores as it waits");
+            return refuse("a host that waits for memory and also changes semaphores in its waits");
         }
         for queue in &program.queues {
             for desc in queue.packets.iter().flat_map(|packet| &packet.descs) {
@@ -156,14 +156,14 @@ impl<'a> Program<'a> {
     fn cell_of(&self, atom: usize) -> Result<usize, EmitError> {
         match self.lowering().cell_of(atom) {
             Some(n) => Ok(n),
-            None => refuse("an access to no cell"),
+            None => refuse("an access outside every cell"),
         }
     }
 
     /// The place of a run of atoms, and its bytes.
     pub fn place(&self, span: Span) -> Result<(String, u64), EmitError> {
         let Some(of) = self.lowering().bytes(span) else {
-            return refuse("an access to no cell");
+            return refuse("an access outside every cell");
         };
         let place = match self.lowering().cell(of.cell) {
             CellAt::TxRing { queue, offset } => format!("tx{queue} + {offset}"),
@@ -233,7 +233,7 @@ pub(super) fn barrier(desc: &Desc) -> Result<&'static str, EmitError> {
         (true, false, false) => Ok("dmb"),
         (false, true, false) => Ok("write_barrier"),
         (false, false, true) => Ok("sow"),
-        _ => refuse("two barriers on one descriptor"),
+        _ => refuse("two barriers on the same descriptor"),
     }
 }
 
@@ -241,12 +241,12 @@ pub(super) fn barrier(desc: &Desc) -> Result<&'static str, EmitError> {
 pub(super) fn packet_barrier(packet: &Packet) -> Result<&'static str, EmitError> {
     match (packet.dmb(), packet.write_barrier()) {
         _ if packet.descs.iter().any(|desc| desc.sow) => {
-            refuse("SOW on one of several descriptors")
+            refuse("SOW on only one of several descriptors")
         }
         (false, false) => Ok("none"),
         (true, false) => Ok("dmb"),
         (false, true) => Ok("write_barrier"),
-        (true, true) => refuse("two barriers on one packet"),
+        (true, true) => refuse("two barriers on the same packet"),
     }
 }
 

@@ -43,8 +43,8 @@ impl Text<'_> {
         let Case { asked, arch, .. } = self.case;
         let barrier = self.case.barrier();
         let (verdict, result) = match self.case.expected {
-            Answer::Allowed => ("allowed", "This seed shows it."),
-            Answer::Forbidden => ("forbidden", "No seed shows it."),
+            Answer::Allowed => ("allowed", "This seed shows the outcome."),
+            Answer::Forbidden => ("forbidden", "No seed shows the outcome."),
         };
         format!(
             "# docs/ordering.md, litmus test {} with barrier {barrier}: {asked} is {verdict}.\n\
@@ -156,7 +156,7 @@ impl Text<'_> {
         let mut registers = self.program.program.registers.iter();
         match registers.find(|register| register.first == first) {
             Some(register) => Ok(&register.name),
-            None => refuse("a part of a register"),
+            None => refuse("only part of a register"),
         }
     }
 
@@ -288,7 +288,7 @@ impl Text<'_> {
         for desc in &packet.descs {
             let (Some(to), [from], None) = (stores(desc), desc.from.as_slice(), desc.embedded)
             else {
-                return refuse("a packet of several descriptors that are no plain copies");
+                return refuse("a packet of several descriptors that are not all plain copies");
             };
             for (ends, span) in [(&mut sources, *from), (&mut targets, to)] {
                 let (at, size) = self.program.place(span)?;
@@ -351,7 +351,7 @@ impl Text<'_> {
                 let test = match op {
                     WaitOp::Ge(value) => format!("ge = {value}"),
                     WaitOp::Eq(value) => format!("eq = {value}"),
-                    _ => return refuse("a host that changes a semaphore as it waits"),
+                    _ => return refuse("a host that changes a semaphore in its wait"),
                 };
                 format!("do = \"wait\"\nsemaphore = \"{semaphore}\"\n{test}")
             }
@@ -367,7 +367,7 @@ impl Text<'_> {
                 let word = u32::from_le_bytes([byte(value as u32)?; 4]);
                 format!("do = \"wait\"\nword = \"{at}\"\nvalue = {word}")
             }
-            Op::Wait { .. } => return refuse("a wait for memory to be at least something"),
+            Op::Wait { .. } => return refuse("a wait for memory with \"ge\""),
             Op::Set { atom, value } if self.program.is_semaphore(atom) => format!(
                 "do = \"write\"\nat = \"sem {} set\"\narray = {{ dtype = \"i32\", values = [{value}] }}",
                 self.program.semaphore(atom)?
@@ -390,7 +390,7 @@ impl Text<'_> {
             Op::Ring { queue } => trigger(self.program.queue(queue), None),
             Op::Completion { queue, packets } => {
                 if packets != self.program.program.queues[queue].packets.len() {
-                    return refuse("a wait for the completion of a part of a queue");
+                    return refuse("a wait for the completion of only some packets of a queue");
                 }
                 let (engine, number) = self.program.queue(queue);
                 format!("do = \"wait\"\nengine = {engine}\nqueue = {number}")
@@ -418,7 +418,7 @@ impl Text<'_> {
                     Some(register) => format!("observation = \"{}\"", register.name),
                     None => {
                         return refuse(format!(
-                            "a question about a part of a register: {}",
+                            "an outcome that tests only part of a register: {}",
                             condition.name
                         ));
                     }
@@ -426,7 +426,7 @@ impl Text<'_> {
             }
             Place::Memory(span) if self.program.is_semaphore(span.first) => {
                 if !equal {
-                    return refuse("the expectation that a semaphore is not something");
+                    return refuse("an expectation that a semaphore differs from a value");
                 }
                 let semaphore = self.program.semaphore(span.first)?;
                 table(
@@ -493,6 +493,6 @@ fn wait_cycles(text: &mut String, cycles: u64) {
 fn byte(value: u32) -> Result<u8, EmitError> {
     match u8::try_from(value) {
         Ok(byte) => Ok(byte),
-        Err(_) => refuse(format!("the value {value}: it takes 0 to 255")),
+        Err(_) => refuse(format!("the value {value}; only 0 to 255 can be expressed")),
     }
 }

@@ -256,7 +256,7 @@ impl<'a> Machine<'a> {
                 Found::Refused(why) => {
                     let slot = tx_ring.slot(next_tx as u32);
                     self.left_out.push(format!(
-                        "{} queue {} slot {slot}: {why}; what follows it in the queue is not executed",
+                        "{} queue {} slot {slot}: {why}; later descriptors of the queue are not executed",
                         at.0, at.1
                     ));
                     queue.stopped = true;

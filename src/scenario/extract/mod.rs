@@ -198,7 +198,7 @@ impl Scene<'_> {
                     if next < sequencer.program.len() {
                         let name = &sequencer.name;
                         return Err(format!(
-                            "sequencer \"{name}\" does not end when everything is executed in order"
+                            "sequencer \"{name}\" never ends in in-order execution"
                         ));
                     }
                     self.machine.detector.wait_agent(host, thread);
@@ -221,7 +221,7 @@ impl Scene<'_> {
             Condition::Semaphore { block, index, test } => {
                 if !self.machine.wait_semaphore(host, (*block, *index), *test) {
                     return Err(format!(
-                        "semaphore {block}.{index} never is {test} when everything is executed in order"
+                        "semaphore {block}.{index} never satisfies {test} in in-order execution"
                     ));
                 }
             }

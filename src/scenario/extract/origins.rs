@@ -61,7 +61,7 @@ impl<'a> Origins<'a> {
         if let Some(pring) = plan.prings.get(index) {
             return Some(Origin {
                 line: pring.line,
-                call: format!("pring {}, as its file has it", pring.name),
+                call: format!("pring {}, from its file", pring.name),
             });
         }
         index -= plan.prings.len();

@@ -74,7 +74,7 @@ impl FromValue for Dims {
         let dims: Option<Vec<u16>> = small.collect();
         match dims.and_then(|dims| <[u16; 4]>::try_from(dims).ok()) {
             Some(dims) => Ok(Some(Dims(dims))),
-            None => Err("write four numbers from 1 to 65535: W, X, Y and Z".to_string()),
+            None => Err("expected four numbers from 1 to 65535: W, X, Y and Z".to_string()),
         }
     }
 }

@@ -123,7 +123,7 @@ pub(super) fn read(
     }
     let Some(kind) = KINDS.iter().find(|kind| kind.name == what.value) else {
         let hint = hint(&what, KINDS.iter().map(|kind| kind.name));
-        let message = format!("no host step \"{}\"{hint}", what.value);
+        let message = format!("unknown step \"{}\"{hint}", what.value);
         return Err(table.report_at(&what.mark, message));
     };
     let step = (kind.read)(table, context);

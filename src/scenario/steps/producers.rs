@@ -113,7 +113,7 @@ fn table_rings(rings: &Tables<Loads>) -> Vec<TableRing> {
 
 /// How a set of vrings is shown.
 fn shown(set: &str) -> String {
-    format!("vrings {set}_0 and on")
+    format!("vrings {set}_0, …")
 }
 
 fn add(host: &mut HostSide, rings: VringSet) -> Result<(), HostError> {

@@ -97,7 +97,7 @@ impl Key<Context<'_>> for WithRings {
             None if !scope.trying => Err(NoValue),
             None => {
                 let message = format!(
-                    "{} has no rings here; add an init_queue step before",
+                    "{} has no rings yet; add an init_queue step before this one",
                     queue.id
                 );
                 Err(scope.report(&queue.mark, message))

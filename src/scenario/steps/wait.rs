@@ -136,7 +136,7 @@ fn interrupt(table: &Table<'_>, context: Context<'_>) -> Read<Wait> {
         interrupt: Affirmed,
         timeout,
     } = Interrupt::read(table, context)?;
-    let detail = "until an interrupt is there".to_string();
+    let detail = "until an interrupt is pending".to_string();
     wait(context.scope()?, Condition::Interrupt, timeout, detail)
 }
 
@@ -197,7 +197,7 @@ fn sequencer(table: &Table<'_>, context: Context<'_>) -> Read<Wait> {
     Ok(Wait {
         on: WaitOn::Sequencer(index.ok_or_else(unknown)?),
         timeout: timeout.map_or(DEFAULT_TIMEOUT, |span| span.duration(&scope.clock)),
-        detail: format!("until sequencer {} is done", sequencer.value),
+        detail: format!("until sequencer {} has ended", sequencer.value),
     })
 }
 

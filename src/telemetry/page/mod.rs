@@ -63,7 +63,7 @@ impl Profile {
                         p.soft { "The first " (self.packets.len()) " of " (packets) "." }
                     }
                     (chart::packets(&self.packets, time))
-                    h2 { "Stations: busy, and what they waited for" }
+                    h2 { "Stations: busy time and waits" }
                     (chart::stations(&stats))
                     h2 { "Queues" }
                     (queues(&stats))

@@ -8,14 +8,14 @@ use std::io;
 pub enum Damage {
     /// The file ends, or holds nothing but unused room, where more should follow: the run was killed or
     /// is still under way, or the file was cut off between two blocks.
-    #[error("no complete block at byte {offset}: the run did not finish, or the file was cut off")]
+    #[error("no complete block at byte {offset}: the run did not finish, or the file is truncated")]
     Unfinished {
         /// Where the next block should begin.
         offset: u64,
     },
     /// The file ends within a block.
     #[error(
-        "block at byte {offset} is cut off: it should have {wanted} bytes of payload, {left} are left"
+        "block at byte {offset} is truncated: it should have {wanted} bytes of payload, but {left} are left"
     )]
     Cut {
         /// Where the block begins.
@@ -79,16 +79,16 @@ impl fmt::Display for Corruption {
             Corruption::Checksum { stored, found } => {
                 write!(
                     f,
-                    "its checksum says {stored:#010x}, its bytes {found:#010x}"
+                    "its stored checksum is {stored:#010x}, the computed one {found:#010x}"
                 )
             }
             Corruption::Number { found, wanted } => {
-                write!(f, "it has number {found} instead of {wanted}")
+                write!(f, "its number is {found} instead of {wanted}")
             }
-            Corruption::Kind(kind) => write!(f, "its kind {kind} is none of 1, 2, 3"),
-            Corruption::Order => f.write_str("its kind does not belong there"),
-            Corruption::Payload => f.write_str("its content makes no sense"),
-            Corruption::AfterEnd => f.write_str("the recording has ended before it"),
+            Corruption::Kind(kind) => write!(f, "its kind is {kind}, not 1, 2 or 3"),
+            Corruption::Order => f.write_str("a block of its kind is not allowed there"),
+            Corruption::Payload => f.write_str("its content is invalid"),
+            Corruption::AfterEnd => f.write_str("it follows the end block"),
         }
     }
 }

@@ -22,7 +22,7 @@ pub enum OpenError {
         reason: io::Error,
     },
     /// Its first block, which says what was run, is damaged or no such block.
-    #[error("{} is not a recording of udma-sim run --record, or damaged: {damage}", path.display())]
+    #[error("{} is not a recording made by udma-sim run --record, or is damaged: {damage}", path.display())]
     NoHeader {
         /// The file.
         path: PathBuf,
@@ -30,7 +30,7 @@ pub enum OpenError {
         damage: Damage,
     },
     /// It is of another version.
-    #[error("{} has format {found}; this version reads format {FORMAT}: record it again", path.display())]
+    #[error("{} has format {found}; this version reads only format {FORMAT}; record it again", path.display())]
     Format {
         /// The file.
         path: PathBuf,

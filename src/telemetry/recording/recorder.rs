@@ -61,7 +61,7 @@ impl Recorder {
 
     fn write_block(&mut self, kind: Kind) -> io::Result<()> {
         if u32::try_from(self.payload.len()).is_err() {
-            let why = "the files that the scenario reads have more than 4 GiB";
+            let why = "the files that the scenario reads exceed 4 GiB";
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
         }
         let head = head(kind, self.number, &self.payload);

@@ -34,7 +34,7 @@ impl Window {
             Ok(()) => {}
             Err(TryLockError::Error(error)) => return Err(error),
             Err(TryLockError::WouldBlock) => {
-                let why = "another run is recording to it";
+                let why = "another run is recording to this file";
                 return Err(io::Error::new(io::ErrorKind::WouldBlock, why));
             }
         }
