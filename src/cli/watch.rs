@@ -44,7 +44,7 @@ pub struct Unwritable {
     reason: io::Error,
 }
 
-/// A file that an option names, made before the run so that a path that is no good ends it early.
+/// A file that an option names.
 #[derive(Clone)]
 struct Output {
     option: &'static str,
@@ -52,31 +52,6 @@ struct Output {
 }
 
 impl Output {
-    /// Opens the file and empties it.
-    fn create(
-        option: &'static str,
-        path: Option<&Path>,
-    ) -> Result<Option<(Output, File)>, Unwritable> {
-        Output::open(option, path, true)
-    }
-
-    /// Opens the file, to be read as well.
-    fn open(
-        option: &'static str,
-        path: Option<&Path>,
-        truncate: bool,
-    ) -> Result<Option<(Output, File)>, Unwritable> {
-        let Some(path) = path else { return Ok(None) };
-        let output = Output {
-            option,
-            path: path.to_path_buf(),
-        };
-        let mut options = File::options();
-        options.read(true).write(true).create(true);
-        let file = output.check(options.truncate(truncate).open(path))?;
-        Ok(Some((output, file)))
-    }
-
     fn check<T>(&self, result: io::Result<T>) -> Result<T, Unwritable> {
         result.map_err(|reason| Unwritable {
             option: self.option,
@@ -86,96 +61,150 @@ impl Output {
     }
 }
 
-/// An observer that writes a file.
-type Writing<O> = Option<(Output, Shared<O>)>;
+/// Starts to watch a machine that has not run yet.
+type Start = Box<dyn FnOnce(File, Machine, &mut System) -> io::Result<Finish>>;
+/// Writes what is still to be written once the run is over.
+type Finish = Box<dyn FnOnce(&End) -> io::Result<()>>;
+
+/// What writes a file about a run.
+struct Sink {
+    output: Output,
+    state: State,
+}
+
+enum State {
+    /// The file is made before the run, so that an invalid path ends it early.
+    Waiting(File, Start),
+    Watching(Finish),
+    Done,
+}
+
+impl Sink {
+    /// Opens the file, to be read as well, and empties it unless `start` does.
+    fn open(
+        option: &'static str,
+        path: &Path,
+        truncate: bool,
+        start: Start,
+    ) -> Result<Sink, Unwritable> {
+        let path = path.to_path_buf();
+        let output = Output { option, path };
+        let mut options = File::options();
+        options.read(true).write(true).create(true);
+        let file = output.check(options.truncate(truncate).open(&output.path))?;
+        let state = State::Waiting(file, start);
+        Ok(Sink { output, state })
+    }
+
+    fn begin(&mut self, system: &mut System) -> Result<(), Unwritable> {
+        if let State::Waiting(file, start) = std::mem::replace(&mut self.state, State::Done) {
+            let finish = self
+                .output
+                .check(start(file, Machine::of(system), system))?;
+            self.state = State::Watching(finish);
+        }
+        Ok(())
+    }
+
+    fn finish(self, end: &End) -> Result<(), Unwritable> {
+        match self.state {
+            State::Watching(finish) => self.output.check(finish(end)),
+            State::Waiting(..) | State::Done => Ok(()),
+        }
+    }
+}
+
+fn stats_csv(file: File, machine: Machine, system: &mut System) -> io::Result<Finish> {
+    let stats = attach(system, Collector::new(machine));
+    Ok(Box::new(move |end| {
+        stats.with(|stats| stats.stats(end)).to_csv(&file)
+    }))
+}
+
+fn timeline(file: File, machine: Machine, system: &mut System) -> io::Result<Finish> {
+    let timeline = attach(system, Timeline::new(machine, BufWriter::new(file)));
+    Ok(Box::new(move |end| {
+        timeline.with(|timeline| timeline.finish(end))
+    }))
+}
+
+fn waves(file: File, machine: Machine, system: &mut System) -> io::Result<Finish> {
+    let waves = attach(system, Waves::new(machine, BufWriter::new(file))?);
+    Ok(Box::new(move |end| waves.with(|waves| waves.finish(end))))
+}
+
+/// A recording says of the run what it needs to be run again.
+fn recording((scenario, config, seed): (Scenario, Config, u64)) -> Start {
+    Box::new(move |file, machine, system| {
+        let header = Header {
+            version: env!("CARGO_PKG_VERSION").to_string(),
+            scenario_path: scenario.path().display().to_string(),
+            scenario: scenario.text().to_string(),
+            files: (scenario.files().into_iter())
+                .map(|(name, bytes)| (name, bytes.to_vec()))
+                .collect(),
+            config_name: config.origin,
+            config: config.source,
+            seed,
+            machine,
+        };
+        let recorder = attach(system, Recorder::new(file, &header)?);
+        Ok(Box::new(move |end| {
+            recorder.with(|recorder| recorder.finish(end))
+        }))
+    })
+}
 
 /// Watches a run for the options given.
 pub struct Watchers {
-    print_stats: bool,
-    stats_csv: Option<(Output, File)>,
-    timeline_file: Option<(Output, File)>,
-    vcd_file: Option<(Output, File)>,
-    record_file: Option<(Output, File)>,
-    /// What a recording says of the run; the machine is still to come.
-    run: (Scenario, Config, u64),
+    /// For the report, if it is to have statistics.
+    report_stats: bool,
     stats: Option<Shared<Collector>>,
-    timeline: Writing<Timeline<BufWriter<File>>>,
-    waves: Writing<Waves<BufWriter<File>>>,
-    record: Writing<Recorder>,
+    sinks: Vec<Sink>,
     end: End,
 }
 
 impl Watchers {
     /// For a run of a scenario with a config and a seed.
     pub fn new(options: &Options, run: (Scenario, Config, u64)) -> Result<Watchers, Unwritable> {
+        let mut sinks = Vec::new();
+        let mut add = |option, path: &Option<PathBuf>, truncate, start| -> Result<(), Unwritable> {
+            if let Some(path) = path {
+                sinks.push(Sink::open(option, path, truncate, start)?);
+            }
+            Ok(())
+        };
+        add("--stats-csv", &options.stats_csv, true, Box::new(stats_csv))?;
+        add("--timeline", &options.timeline, true, Box::new(timeline))?;
+        add("--vcd", &options.vcd, true, Box::new(waves))?;
+        // The recorder empties it, once nobody else records to it.
+        add("--record", &options.record, false, recording(run))?;
         Ok(Watchers {
-            print_stats: options.stats,
-            stats_csv: Output::create("--stats-csv", options.stats_csv.as_deref())?,
-            timeline_file: Output::create("--timeline", options.timeline.as_deref())?,
-            vcd_file: Output::create("--vcd", options.vcd.as_deref())?,
-            // The recorder empties it, once nobody else records to it.
-            record_file: Output::open("--record", options.record.as_deref(), false)?,
-            run,
+            report_stats: options.stats,
             stats: None,
-            timeline: None,
-            waves: None,
-            record: None,
+            sinks,
             end: End::default(),
         })
     }
 
     /// Writes what is to be written once the run is over. Returns the statistics for the report.
     pub fn finish(self) -> Result<Option<Stats>, Unwritable> {
-        let end = &self.end;
-        if let Some((output, timeline)) = self.timeline {
-            output.check(timeline.with(|timeline| timeline.finish(end)))?;
+        for sink in self.sinks {
+            sink.finish(&self.end)?;
         }
-        if let Some((output, waves)) = self.waves {
-            output.check(waves.with(|waves| waves.finish(end)))?;
-        }
-        if let Some((output, record)) = self.record {
-            output.check(record.with(|record| record.finish(end)))?;
-        }
-        let stats = self.stats.map(|stats| stats.with(|stats| stats.stats(end)));
-        if let (Some((output, file)), Some(stats)) = (self.stats_csv, &stats) {
-            output.check(stats.to_csv(&file))?;
-        }
-        Ok(stats.filter(|_| self.print_stats))
+        let stats = self.stats;
+        Ok(stats.map(|stats| stats.with(|stats| stats.stats(&self.end))))
     }
 }
 
 impl Watch for Watchers {
     fn begin(&mut self, system: &mut System) -> io::Result<()> {
-        let machine = Machine::of(system);
-        if self.print_stats || self.stats_csv.is_some() {
-            self.stats = Some(attach(system, Collector::new(machine.clone())));
+        if self.report_stats {
+            let machine = Machine::of(system);
+            self.stats = Some(attach(system, Collector::new(machine)));
         }
-        if let Some((output, file)) = self.timeline_file.take() {
-            let timeline = Timeline::new(machine.clone(), BufWriter::new(file));
-            self.timeline = Some((output, attach(system, timeline)));
-        }
-        if let Some((output, file)) = self.vcd_file.take() {
-            let waves = output.check(Waves::new(machine.clone(), BufWriter::new(file)));
-            let waves = attach(system, waves.map_err(io::Error::other)?);
-            self.waves = Some((output, waves));
-        }
-        if let Some((output, file)) = self.record_file.take() {
-            let (scenario, config, seed) = &self.run;
-            let header = Header {
-                version: env!("CARGO_PKG_VERSION").to_string(),
-                scenario_path: scenario.path().display().to_string(),
-                scenario: scenario.text().to_string(),
-                files: (scenario.files().into_iter())
-                    .map(|(name, bytes)| (name, bytes.to_vec()))
-                    .collect(),
-                config_name: config.origin.clone(),
-                config: config.source.clone(),
-                seed: *seed,
-                machine,
-            };
-            let recorder = output.check(Recorder::new(file, &header));
-            let recorder = attach(system, recorder.map_err(io::Error::other)?);
-            self.record = Some((output, recorder));
+        for sink in &mut self.sinks {
+            sink.begin(system).map_err(io::Error::other)?;
         }
         Ok(())
     }

@@ -2,23 +2,26 @@
 //! they do slices and instants on them, with arrows from a doorbell to its packets and from a packet to
 //! the semaphores it changes. Written as the run goes.
 
+mod doorbells;
 mod file;
 mod place;
 mod proto;
+mod words;
 
 use super::reorder::Reorder;
 use super::{End, Machine};
 use crate::arch::regs::Direction;
 use crate::arch::{EngineId, EventBlock, QueueId};
-use crate::desc::{Descriptor, RxDesc, TxDesc, TxMetaDesc};
 use crate::device::{self, Access, Station, StationState};
 use crate::sim::{Duration, Instant};
 use crate::system::{Activity, Observer};
+use doorbells::Doorbells;
 use file::{Arg, Event, TraceFile, TrackId};
 use place::{Burst, Described, Place};
 use proto::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Write};
+use words::{bytes_at, descriptor, in_words};
 
 /// Length of the stretches that the throughput counters are means over.
 const THROUGHPUT_WINDOW: Duration = Duration::from_ns(1_000);
@@ -36,12 +39,6 @@ enum Late {
     Served(u32, Burst, Instant, Vec<Arg>),
     /// Bursts outstanding: one more or one less.
     Outstanding(EngineId, Burst, i64),
-}
-
-/// A doorbell whose descriptors have not all completed.
-struct Announced {
-    flow: u64,
-    left: u64,
 }
 
 /// A semaphore change that may be the work of a write to be told yet.
@@ -63,7 +60,7 @@ pub struct Timeline<W> {
     /// Number of the current stretch and the bytes written in it.
     throughput: BTreeMap<EngineId, (u64, u64)>,
     flows: u64,
-    announced: BTreeMap<(EngineId, QueueId), VecDeque<Announced>>,
+    doorbells: Doorbells,
     changes: VecDeque<Change>,
     /// Arrows from a queue's last packet, if that was one with a DMB, to its next.
     released: BTreeMap<(EngineId, QueueId), u64>,
@@ -82,7 +79,7 @@ impl<W: Write> Timeline<W> {
             outstanding: BTreeMap::new(),
             throughput: BTreeMap::new(),
             flows: 0,
-            announced: BTreeMap::new(),
+            doorbells: Doorbells::default(),
             changes: VecDeque::new(),
             released: BTreeMap::new(),
             caused: BTreeMap::new(),
@@ -250,26 +247,7 @@ impl<W: Write> Timeline<W> {
                 direction,
                 queue,
                 count,
-            } => {
-                let mut event = Event {
-                    args: vec![("descriptors", Value::Uint((*count).into()))],
-                    ..Event::default()
-                };
-                let name = match direction {
-                    Direction::M2s => "doorbell tx",
-                    Direction::S2m => "doorbell rx",
-                };
-                if *direction == Direction::M2s {
-                    let flow = self.next_flow();
-                    event.flows.push(flow);
-                    let announced = self.announced.entry((engine, *queue)).or_default();
-                    announced.push_back(Announced {
-                        flow,
-                        left: (*count).into(),
-                    });
-                }
-                self.instant(Place::Queue(engine, *queue), name, at, event);
-            }
+            } => self.doorbell(at, (engine, *queue), *direction, *count),
             Did::Fetch {
                 direction,
                 queue,
@@ -278,15 +256,13 @@ impl<W: Write> Timeline<W> {
             } => {
                 let args = descriptor(*queue, *slot);
                 self.access(engine, Burst::Fetch, &args, access);
-                let place = Place::Fetches(engine, *queue, *direction);
+                let mut args = vec![("slot", Value::Uint((*slot).into()))];
+                args.extend(bytes_at(access.at, access.len));
                 let event = Event {
-                    args: vec![
-                        ("slot", Value::Uint((*slot).into())),
-                        ("address", Value::Pointer(access.at.0)),
-                        ("bytes", Value::Uint(access.len.into())),
-                    ],
+                    args,
                     ..Event::default()
                 };
+                let place = Place::Fetches(engine, *queue, *direction);
                 self.slice(place, "fetch", (access.issued, access.answered), event);
             }
             Did::Read {
@@ -303,11 +279,8 @@ impl<W: Write> Timeline<W> {
                 packet,
                 access,
             } => {
-                let args = [
-                    ("queue", Value::Uint(queue.0.into())),
-                    ("slot", Value::Uint((*slot).into())),
-                    ("packet", Value::Uint(*packet)),
-                ];
+                let [queue_arg, slot_arg] = descriptor(*queue, *slot);
+                let args = [queue_arg, slot_arg, ("packet", Value::Uint(*packet))];
                 self.access(engine, Burst::Write, &args, access);
                 self.written(at, engine, access.len.into());
                 self.blame(engine, *queue, *packet, access);
@@ -323,10 +296,7 @@ impl<W: Write> Timeline<W> {
                     Direction::S2m => "completion rx",
                 };
                 let event = Event {
-                    args: vec![
-                        ("address", Value::Pointer(address.0)),
-                        ("bytes", Value::Uint((*len).into())),
-                    ],
+                    args: bytes_at(*address, *len).to_vec(),
                     ..Event::default()
                 };
                 self.instant(Place::Queue(engine, *queue), name, at, event);
@@ -350,19 +320,7 @@ impl<W: Write> Timeline<W> {
                 self.slice(place, name, (*since, at), event);
             }
             Did::Barrier { queue, slot, since } => {
-                let args = [
-                    ("rx_slot", Value::Uint((*slot).into())),
-                    ("since_ns", Value::Double(since.as_ns_f64())),
-                ];
-                let flow = self.next_flow();
-                let [held, released] = [&[], &args[..]].map(|args| Event {
-                    args: args.to_vec(),
-                    flows: vec![flow],
-                    ..Event::default()
-                });
-                self.slice(Place::Held(engine, *queue), "barrier", (*since, at), held);
-                let place = Place::Queue(engine, *queue);
-                self.instant(place, "barrier released", at, released);
+                self.barrier((engine, *queue), *slot, (*since, at));
             }
             Did::Packet { .. } => self.packet(at, engine, what),
             Did::Station {
@@ -381,6 +339,51 @@ impl<W: Write> Timeline<W> {
         }
     }
 
+    fn doorbell(
+        &mut self,
+        at: Instant,
+        queue: (EngineId, QueueId),
+        direction: Direction,
+        count: u32,
+    ) {
+        let mut event = Event {
+            args: vec![("descriptors", Value::Uint(count.into()))],
+            ..Event::default()
+        };
+        let name = match direction {
+            Direction::M2s => "doorbell tx",
+            Direction::S2m => "doorbell rx",
+        };
+        if direction == Direction::M2s {
+            let flow = self.next_flow();
+            event.flows.push(flow);
+            self.doorbells.ring(queue, flow, count.into());
+        }
+        self.instant(Place::Queue(queue.0, queue.1), name, at, event);
+    }
+
+    fn barrier(
+        &mut self,
+        (engine, queue): (EngineId, QueueId),
+        slot: u32,
+        held: (Instant, Instant),
+    ) {
+        let (since, until) = held;
+        let args = [
+            ("rx_slot", Value::Uint(slot.into())),
+            ("since_ns", Value::Double(since.as_ns_f64())),
+        ];
+        let flow = self.next_flow();
+        let [held, released] = [&[], &args[..]].map(|args| Event {
+            args: args.to_vec(),
+            flows: vec![flow],
+            ..Event::default()
+        });
+        self.slice(Place::Held(engine, queue), "barrier", (since, until), held);
+        let place = Place::Queue(engine, queue);
+        self.instant(place, "barrier released", until, released);
+    }
+
     fn packet(&mut self, at: Instant, engine: EngineId, what: &device::Activity) {
         let device::Activity::Packet {
             queue,
@@ -397,7 +400,8 @@ impl<W: Write> Timeline<W> {
             return;
         };
         let span = (*started, at);
-        let mut flows = self.doorbell_of(engine, *queue, descriptors[0].into());
+        let doorbell = (self.doorbells).complete((engine, *queue), descriptors[0].into());
+        let mut flows: Vec<u64> = doorbell.into_iter().collect();
         flows.extend(
             self.caused
                 .remove(&(engine, *queue, *number))
@@ -435,22 +439,6 @@ impl<W: Write> Timeline<W> {
             self.instant(Place::Queue(engine, *queue), "DMB released", at, event);
             self.released.insert((engine, *queue), flow);
         }
-    }
-
-    /// The arrow of the doorbell that announced a queue's next Tx descriptors, which are completed.
-    fn doorbell_of(&mut self, engine: EngineId, queue: QueueId, mut descriptors: u64) -> Vec<u64> {
-        let announced = self.announced.entry((engine, queue)).or_default();
-        let flow = announced.front().map(|doorbell| doorbell.flow);
-        while let Some(doorbell) = announced.front_mut() {
-            let taken = doorbell.left.min(descriptors);
-            doorbell.left -= taken;
-            descriptors -= taken;
-            if doorbell.left > 0 {
-                break;
-            }
-            announced.pop_front();
-        }
-        flow.into_iter().collect()
     }
 
     /// A write is acknowledged: the semaphores that changed when it became visible, and where it
@@ -540,48 +528,4 @@ impl<W: Write + Send> Observer for Timeline<W> {
             self.write_late(at, late);
         }
     }
-}
-
-/// What a descriptor is, and its fields.
-fn in_words(direction: Direction, desc: Descriptor) -> (&'static str, Vec<Arg>) {
-    let (tx, rx, meta) = (
-        TxDesc::from(desc),
-        RxDesc::from(desc),
-        TxMetaDesc::from(desc),
-    );
-    let len_ctrl = desc.len_ctrl();
-    let length = ("length", Value::Uint(len_ctrl.byte_len().into()));
-    let op = || ("op", Value::Text(tx.op_text()));
-    let (name, flags, fields) = match (direction, len_ctrl.meta()) {
-        (Direction::M2s, true) => {
-            let words = [meta.meta1, meta.meta2].map(|word| Value::Pointer(word.into()));
-            let [meta1, meta2] = words;
-            let fields = [("meta1", meta1), ("meta2", meta2), op()];
-            ("meta descriptor", tx.flag_names(), fields)
-        }
-        (Direction::M2s, false) => {
-            let address = ("address", Value::Pointer(tx.buf_ptr.0));
-            ("source", tx.flag_names(), [address, length, op()])
-        }
-        (Direction::S2m, _) => {
-            let address = ("address", Value::Pointer(rx.buf1_ptr.0));
-            let buf2 = ("buf2_ptr_lo", Value::Pointer(rx.buf2_ptr_lo.into()));
-            ("destination", rx.flag_names(), [address, length, buf2])
-        }
-    };
-    let ring_id = len_ctrl.ring_id().into_bits();
-    let mut args = vec![
-        ("flags", Value::Text(flags.join(" "))),
-        ("ring_id", Value::Uint(ring_id.into())),
-    ];
-    args.extend(fields);
-    (name, args)
-}
-
-/// The arguments that say which descriptor a burst is of.
-fn descriptor(queue: QueueId, slot: u32) -> [(&'static str, Value); 2] {
-    [
-        ("queue", Value::Uint(queue.0.into())),
-        ("slot", Value::Uint(slot.into())),
-    ]
 }
