@@ -234,7 +234,7 @@ mod tests {
         ] {
             let found = problems(text, read);
             assert!(
-                found.starts_with("t.toml:2:10: s[0].repeat: repeats over nothing"),
+                found.starts_with("t.toml:2:10: s[0].repeat: has no repetitions"),
                 "{found}"
             );
         }

@@ -313,7 +313,8 @@ mod tests {
             let t = &config.timing;
             let refresh_fs = f64::from(t.refresh) * cycle_fs;
             for (block, accesses, write, gap) in requests {
-                now = now + Duration::from_ns(400 + gap);
+                // Alone: the one before is over, even if a refresh held it up.
+                now = now + Duration::from_ns(1_000 + gap);
                 let kind = if write { Kind::Write } else { Kind::Read };
                 let (addr, bytes) = (block * 256, accesses * 32);
                 let through = alone(&mut queued, now, addr, bytes, kind);

@@ -183,7 +183,7 @@ fn orders_that_do_not_fit_are_refused() {
     assert!(error.contains("must begin with stack"), "{error}");
     let error = config(&[r#"mapping.hash=["row"]"#]).unwrap_err();
     assert!(
-        error.contains("mapping.hash: \"row\" is invalid; must name channel"),
+        error.contains("mapping.hash: \"row\" is invalid; expected one of channel"),
         "{error}"
     );
 }
