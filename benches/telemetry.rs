@@ -37,15 +37,14 @@ fn armed(copies: u32) -> (System, QueuePair) {
         .dump_to_pring(&mut system, &mut tx, &mut rx)
         .expect("dumped");
     let options = QueueOptions::default();
-    let rings = (&tx, &rx);
     let queue = QueuePair::init(
         &mut system,
         QueueSetup {
             arch: Arch::V3,
             engine: EngineId(0),
             queue: 0,
-            tx: rings.0,
-            rx: rings.1,
+            tx: &tx,
+            rx: &rx,
             options,
         },
     );

@@ -412,19 +412,7 @@ fn run_on_machine(vring: &Vring, before: &[u8]) -> Vec<u8> {
     vring
         .dump_to_pring(&mut rig.system, &mut tx, &mut rx)
         .unwrap();
-    let options = QueueOptions::default();
-    let queue = QueuePair::init(
-        &mut rig.system,
-        QueueSetup {
-            arch,
-            engine: EngineId(0),
-            queue: 0,
-            tx: &tx,
-            rx: &rx,
-            options,
-        },
-    )
-    .unwrap();
+    let queue = first_queue(&mut rig, arch, &tx, &rx);
     if tx.used_desc_count() > 0 {
         queue
             .trigger(&mut rig.system, tx.used_desc_count(), rx.used_desc_count())
@@ -867,6 +855,19 @@ proptest! {
     }
 }
 
+/// Queue 0 of engine 0, with these rings.
+fn first_queue(rig: &mut Rig, arch: Arch, tx: &Pring, rx: &Pring) -> QueuePair {
+    let setup = QueueSetup {
+        arch,
+        engine: EngineId(0),
+        queue: 0,
+        tx,
+        rx,
+        options: QueueOptions::default(),
+    };
+    QueuePair::init(&mut rig.system, setup).unwrap()
+}
+
 /// A machine with a vring dumped to engine 0, queue 0, and its queue.
 fn dumped(vring: &mut Vring, options: udma_sim::host::DumpOptions) -> (Rig, QueuePair) {
     let arch = vring.arch();
@@ -876,20 +877,7 @@ fn dumped(vring: &mut Vring, options: udma_sim::host::DumpOptions) -> (Rig, Queu
     vring
         .dump_to_pring_with(&mut rig.system, &mut tx, &mut rx, options)
         .unwrap();
-    let rings = (&tx, &rx);
-    let queue = QueueOptions::default();
-    let queue = QueuePair::init(
-        &mut rig.system,
-        QueueSetup {
-            arch,
-            engine: EngineId(0),
-            queue: 0,
-            tx: rings.0,
-            rx: rings.1,
-            options: queue,
-        },
-    )
-    .unwrap();
+    let queue = first_queue(&mut rig, arch, &tx, &rx);
     (rig, queue)
 }
 

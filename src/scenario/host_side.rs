@@ -222,12 +222,9 @@ impl HostSide {
             .vrings
             .get_mut(name)
             .ok_or_else(|| missing("vring", name))?;
-        let pring = |name: &str| {
-            let found = self.prings.get(name).cloned();
-            found.ok_or_else(|| missing("pring", name))
-        };
         // Copies, since both halves come out of one map; they go back if the dump succeeds.
-        let (mut tx, mut rx) = (pring(to.tx)?, pring(to.rx)?);
+        let mut tx = pring(&self.prings, to.tx)?.clone();
+        let mut rx = pring(&self.prings, to.rx)?.clone();
         let options = DumpOptions {
             tx_padded: to.padded,
             rx_padded: to.padded,
@@ -242,11 +239,6 @@ impl HostSide {
         Ok(())
     }
 
-    fn pring(&self, name: &str) -> Result<&Pring, HostError> {
-        let found = self.prings.get(name);
-        found.ok_or_else(|| missing("pring", name))
-    }
-
     /// Hands two prings to a queue.
     pub fn init_queue(
         &mut self,
@@ -257,18 +249,15 @@ impl HostSide {
     ) -> Result<(), HostError> {
         let QueueAt { engine, queue } = at;
         let [tx, rx] = rings;
-        let prings = (self.pring(tx)?, self.pring(rx)?);
-        let pair = QueuePair::init(
-            bus,
-            QueueSetup {
-                arch: self.arch,
-                engine,
-                queue: queue.0.into(),
-                tx: prings.0,
-                rx: prings.1,
-                options,
-            },
-        )?;
+        let setup = QueueSetup {
+            arch: self.arch,
+            engine,
+            queue: queue.0.into(),
+            tx: pring(&self.prings, tx)?,
+            rx: pring(&self.prings, rx)?,
+            options,
+        };
+        let pair = QueuePair::init(bus, setup)?;
         let (tx, rx) = (tx.to_string(), rx.to_string());
         self.queues.insert(at, Queue { pair, tx, rx });
         Ok(())
@@ -362,6 +351,10 @@ fn insert(
             Err(HostError::Taken { what, name })
         }
     }
+}
+
+fn pring<'a>(prings: &'a BTreeMap<String, Pring>, name: &str) -> Result<&'a Pring, HostError> {
+    prings.get(name).ok_or_else(|| missing("pring", name))
 }
 
 fn missing(what: &'static str, name: &str) -> HostError {
