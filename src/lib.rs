@@ -77,6 +77,8 @@
 //!
 //! The facts, with grades and origins, are restated in `docs/hardware.md` and `docs/ordering.md`.
 
+#![warn(clippy::too_many_lines)]
+
 pub mod arch;
 pub mod calibrate;
 pub mod config;

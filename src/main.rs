@@ -1,5 +1,7 @@
 //! The command line of the simulator.
 
+#![warn(clippy::too_many_lines)]
+
 mod cli;
 
 use std::process::ExitCode;

@@ -6,6 +6,7 @@
 //! `unsafe` stands here and in `raw` and `interrupts`: exported names, accesses through the caller's pointers, the
 //! caller's interrupt handler.
 #![allow(unsafe_code)]
+#![warn(clippy::too_many_lines)]
 
 mod interrupts;
 mod raw;

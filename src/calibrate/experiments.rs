@@ -57,6 +57,21 @@ const DATA: u64 = 1 << 30;
 /// march over the channels in step.
 const APART: u64 = (16 << 20) + (4 << 10) + 256;
 
+/// A share of the peak, published and simulated.
+fn percent_of_peak(what: &str, values: (f64, f64), bound: Bound) -> Figure {
+    Figure::new(what, "% of peak", values, bound)
+}
+
+/// The transfer whose latency is published.
+fn four_rows(published_ns: f64, simulated: Duration) -> Figure {
+    Figure::new(
+        "32 KiB HBM to State Buffer in four rows, to its semaphore",
+        "ns",
+        (published_ns, simulated.as_ns_f64()),
+        Bound::Within(3.0),
+    )
+}
+
 /// The experiments on one config.
 pub(super) struct Experiments<'a> {
     pub config: &'a Config,
@@ -97,45 +112,38 @@ impl Experiments<'_> {
 
     /// Every figure that is published for the generation.
     pub fn figures(&self) -> Result<Vec<Figure>, CalibrateError> {
-        let arch = self.arch();
-        let percent = |what: &str, published: f64, simulated: f64, bound| {
-            Figure::new(what, "% of peak", (published, simulated), bound)
-        };
+        let mut figures = self.single_transfers()?;
+        figures.extend(self.streams()?);
+        figures.push(self.one_stack()?);
+        figures.push(self.host_copy()?);
+        Ok(figures)
+    }
+
+    /// How long something short takes.
+    fn single_transfers(&self) -> Result<Vec<Figure>, CalibrateError> {
         let transfers = self.transfers(TRANSFER, TRANSFER_ROW)?;
         // The latency that is published has no room for a refresh: of the times, the shortest meets none.
         let (transfer, typical) = (transfers[0], transfers[transfers.len() / 2]);
-        let mut figures = Vec::new();
-        match arch {
+        let mut figures = match self.arch() {
             Arch::V2 => {
                 let share = self.share(1, TRANSFER, transfer);
-                figures.push(percent(
-                    "one transfer of 32 KiB to its semaphore (V2 guide: about 85 %)",
-                    85.0,
-                    share,
-                    Bound::Within(3.0),
-                ));
-                // The two contradict each other: one of them is held.
-                figures.push(percent(
-                    "the same, as 17 B/ns (introduction, table of peaks)",
-                    17.0 / self.peak() * 100.0,
-                    share,
-                    Bound::Any,
-                ));
+                vec![
+                    percent_of_peak(
+                        "one transfer of 32 KiB to its semaphore (V2 guide: about 85 %)",
+                        (85.0, share),
+                        Bound::Within(3.0),
+                    ),
+                    // The two contradict each other: one of them is held.
+                    percent_of_peak(
+                        "the same, as 17 B/ns (introduction, table of peaks)",
+                        (17.0 / self.peak() * 100.0, share),
+                        Bound::Any,
+                    ),
+                ]
             }
-            Arch::V3 | Arch::V4 => {
-                let published = if arch == Arch::V3 {
-                    TRANSFER_NS_V3
-                } else {
-                    TRANSFER_NS_V4
-                };
-                figures.push(Figure::new(
-                    "32 KiB HBM to State Buffer in four rows, to its semaphore",
-                    "ns",
-                    (published, transfer.as_ns_f64()),
-                    Bound::Within(3.0),
-                ));
-            }
-        }
+            Arch::V3 => vec![four_rows(TRANSFER_NS_V3, transfer)],
+            Arch::V4 => vec![four_rows(TRANSFER_NS_V4, transfer)],
+        };
         figures.push(Figure::new(
             "the same, when it meets a refresh: median of 60 starts",
             "ns",
@@ -152,46 +160,45 @@ impl Experiments<'_> {
             // Published with descriptors that software makes; what it contains is not said.
             Bound::Any,
         ));
-        figures.push(percent(
+        figures.push(percent_of_peak(
             "one transfer of 32 bytes to its semaphore: mostly gaps",
-            50.0,
-            self.share(1, 32, self.transfers(32, 32)?[0]),
+            (50.0, self.share(1, 32, self.transfers(32, 32)?[0])),
             Bound::AtMost(50.0),
         ));
-        figures.push(percent(
-            "copy HBM to HBM, 64 KiB descriptors",
-            100.0,
-            self.copy(LONGEST)?,
-            Bound::AtLeast(97.0),
-        ));
-        figures.push(percent(
-            "reduction of two bf16 sources in HBM",
-            50.0,
-            self.reduction()?,
-            Bound::Within(3.0),
-        ));
-        if arch != Arch::V2 {
-            figures.push(percent(
+        Ok(figures)
+    }
+
+    /// The shares of the peak that streams reach.
+    fn streams(&self) -> Result<Vec<Figure>, CalibrateError> {
+        let mut figures = vec![
+            percent_of_peak(
+                "copy HBM to HBM, 64 KiB descriptors",
+                (100.0, self.copy(LONGEST)?),
+                Bound::AtLeast(97.0),
+            ),
+            percent_of_peak(
+                "reduction of two bf16 sources in HBM",
+                (50.0, self.reduction()?),
+                Bound::Within(3.0),
+            ),
+        ];
+        if self.arch() != Arch::V2 {
+            figures.push(percent_of_peak(
                 "transpose HBM to State Buffer",
-                90.0,
-                self.transpose(false)?,
+                (90.0, self.transpose(false)?),
                 Bound::Within(3.0),
             ));
-            figures.push(percent(
+            figures.push(percent_of_peak(
                 "transpose State Buffer to State Buffer",
-                50.0,
-                self.transpose(true)?,
+                (50.0, self.transpose(true)?),
                 Bound::Within(3.0),
             ));
         }
-        figures.push(percent(
+        figures.push(percent_of_peak(
             "16 engines HBM to one State Buffer, 64 KiB descriptors",
-            100.0,
-            self.many_to_state_buffer()?,
+            (100.0, self.many_to_state_buffer()?),
             Bound::AtLeast(95.0),
         ));
-        figures.push(self.one_stack()?);
-        figures.push(self.host_copy()?);
         Ok(figures)
     }
 

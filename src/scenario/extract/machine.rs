@@ -3,7 +3,7 @@
 
 use super::cells::{cell_at, event, least};
 use super::error::ExtractError;
-use super::packet::{self, Found};
+use super::packet::{self, Found, WordCopy};
 use crate::arch::regs::{Direction, RateLimitMask, queue};
 use crate::arch::{EngineId, EventBlock, QueueId};
 use crate::config::Config;
@@ -312,7 +312,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Does what a packet does, as far as somebody can wait for it.
-    fn perform(&mut self, thread: Thread, access: &PacketAccess, word: Option<(Addr, Addr)>) {
+    fn perform(&mut self, thread: Thread, access: &PacketAccess, word: Option<WordCopy>) {
         self.packets += 1;
         self.detector.packet(thread, access);
         for write in &access.writes {
@@ -324,7 +324,7 @@ impl<'a> Machine<'a> {
                 self.add(cell, 1);
             }
         }
-        if let Some((from, to)) = word {
+        if let Some(WordCopy { from, to }) = word {
             let mut bytes = [0; 4];
             // A word that cannot be read or written is an error of the device's: nobody waits for it.
             if self.memory.read(from, &mut bytes).is_ok() {

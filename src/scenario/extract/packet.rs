@@ -4,10 +4,10 @@ use super::cells::{cell_at, event};
 use crate::arch::EventBlock;
 use crate::config::Config;
 use crate::desc::{
-    Descriptor, EmbeddedSemaphore, PacketFault, RxDesc, TRANSPOSE_FLUSH_OFFSET, TransposeTarget,
-    TxDesc, packets,
+    Descriptor, EmbeddedSemaphore, Packet, PacketFault, RxDesc, TRANSPOSE_FLUSH_OFFSET,
+    TransposeTarget, TxDesc, packets,
 };
-use crate::device::compute::{self, Fp8, Operation, Setup};
+use crate::device::compute::{self, Fp8, Operation, Plan, Setup};
 use crate::memory::{PhysicalMemory, Target};
 use crate::order::race::{PacketAccess, Read, Write, WriteTo};
 use crate::units::Addr;
@@ -37,8 +37,14 @@ pub(super) struct PacketFound {
     pub dmb: Vec<usize>,
     pub write_barrier: Vec<usize>,
     pub sow: Vec<usize>,
-    /// Source and destination, if it copies one word.
-    pub word: Option<(Addr, Addr)>,
+    /// The copy, if it copies one word.
+    pub word: Option<WordCopy>,
+}
+
+/// A copy of one word.
+pub(super) struct WordCopy {
+    pub from: Addr,
+    pub to: Addr,
 }
 
 /// Looks at the first packet of the descriptors that are rung.
@@ -68,48 +74,20 @@ pub(super) fn next(
             Err(refusal) => return Found::Refused(refusal.to_string()),
         },
     };
-    let mut access = PacketAccess::default();
-    let mut place = 0;
-    for tx in packet.data() {
-        let len = u64::from(tx.len_ctrl.byte_len());
-        let at = tx.buf_ptr;
-        let feeds = match planned.as_ref().map(|plan| &plan.operation) {
-            None => place,
-            Some(Operation::Reduce(reduce)) => {
-                let sources = planned.as_ref().map_or(0, |plan| plan.source_bytes);
-                match reduce.reduction.result_bytes(sources) as u64 == len {
-                    true => 0,
-                    // Elements grow or shrink: no byte of a source has a place of its own.
-                    false => AFTER_ALL,
-                }
-            }
-            // The stream processor takes all of it before it gives anything, unless it lets it pass.
-            Some(_) => match planned.as_ref().and_then(|plan| plan.passes()) {
-                Some((_, values)) => place.saturating_sub(values as u64),
-                None => 0,
-            },
-        };
-        let constant =
-            matches!(memory.resolve(at, len), Ok(place) if place.target == Target::Constant);
-        if !constant {
-            access.reads.push(Read {
-                at,
-                len,
-                place: feeds,
-            });
-        }
-        place += len;
-    }
+    let (reads, read_bytes) = reads(memory, &packet, planned.as_ref());
     let result = planned
         .as_ref()
-        .map_or(place, |plan| plan.result_bytes as u64);
+        .map_or(read_bytes, |plan| plan.result_bytes as u64);
     let transposes = planned
         .as_ref()
         .is_some_and(|plan| matches!(plan.operation, Operation::Transpose(_)));
     let mut output = Output {
         memory,
         config,
-        access,
+        access: PacketAccess {
+            reads,
+            ..PacketAccess::default()
+        },
         place: 0,
         sow: Vec::new(),
     };
@@ -122,22 +100,9 @@ pub(super) fn next(
         used += 1;
     }
     let (mut access, sow) = (output.access, output.sow);
-    let word = match (access.reads.as_slice(), access.writes.as_slice()) {
-        ([read], [write]) if plain => match write.to {
-            WriteTo::Memory(to, WORD) => Some((read.at, to)),
-            _ => None,
-        },
-        _ => None,
-    };
-    let itself = |(read, write): (&Read, &Write)| write.to == WriteTo::Memory(read.at, read.len);
-    let pairs = access.reads.iter().zip(&access.writes);
-    if plain && access.reads.len() == access.writes.len() && pairs.into_iter().all(itself) {
-        // Padding: what it writes is what it read.
-        access.reads.clear();
-        access
-            .writes
-            .iter_mut()
-            .for_each(|write| write.to = WriteTo::Nowhere);
+    let word = if plain { copied_word(&access) } else { None };
+    if plain {
+        drop_padding(&mut access);
     }
     let carries = |bit: &dyn Fn(Descriptor) -> bool| {
         let descs = packet.descs.iter().enumerate();
@@ -154,6 +119,69 @@ pub(super) fn next(
         sow,
         word,
     }))
+}
+
+/// What a packet reads, and how many bytes its descriptors hold.
+fn reads(memory: &PhysicalMemory, packet: &Packet<'_>, planned: Option<&Plan>) -> (Vec<Read>, u64) {
+    let mut reads = Vec::new();
+    let mut place = 0;
+    for tx in packet.data() {
+        let len = u64::from(tx.len_ctrl.byte_len());
+        let at = tx.buf_ptr;
+        let constant =
+            matches!(memory.resolve(at, len), Ok(place) if place.target == Target::Constant);
+        if !constant {
+            reads.push(Read {
+                at,
+                len,
+                place: planned.map_or(place, |plan| result_place(plan, place, len)),
+            });
+        }
+        place += len;
+    }
+    (reads, place)
+}
+
+/// Where in the result of a computation the `len` source bytes at `place` show first.
+fn result_place(plan: &Plan, place: u64, len: u64) -> u64 {
+    match &plan.operation {
+        Operation::Reduce(reduce) => {
+            match reduce.reduction.result_bytes(plan.source_bytes) as u64 == len {
+                true => 0,
+                // Elements grow or shrink: no byte of a source has a place of its own.
+                false => AFTER_ALL,
+            }
+        }
+        // The stream processor takes all of it before it gives anything, unless it lets it pass.
+        _ => match plan.passes() {
+            Some((_, values)) => place.saturating_sub(values as u64),
+            None => 0,
+        },
+    }
+}
+
+/// What a copy copies, if that is one word.
+fn copied_word(access: &PacketAccess) -> Option<WordCopy> {
+    match (access.reads.as_slice(), access.writes.as_slice()) {
+        ([read], [write]) => match write.to {
+            WriteTo::Memory(to, WORD) => Some(WordCopy { from: read.at, to }),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Drops the accesses of a copy that is padding: what it writes is what it read.
+fn drop_padding(access: &mut PacketAccess) {
+    let itself = |(read, write): (&Read, &Write)| write.to == WriteTo::Memory(read.at, read.len);
+    let mut pairs = access.reads.iter().zip(&access.writes);
+    if access.reads.len() == access.writes.len() && pairs.all(itself) {
+        access.reads.clear();
+        access
+            .writes
+            .iter_mut()
+            .for_each(|write| write.to = WriteTo::Nowhere);
+    }
 }
 
 fn setup(config: &Config) -> Setup {

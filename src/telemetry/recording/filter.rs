@@ -182,11 +182,6 @@ pub fn line(machine: &Machine, at: Instant, activity: &Activity) -> String {
 }
 
 fn describe(text: &mut String, machine: &Machine, activity: &Activity) -> std::fmt::Result {
-    use device::Activity as Did;
-    let name = |names: &[String], index: usize| {
-        let name = names.get(index).cloned();
-        name.unwrap_or_else(|| index.to_string())
-    };
     let kind = Kind::of(activity).name();
     let (engine, what) = match activity {
         Activity::Interrupt { engine, group } => {
@@ -216,20 +211,15 @@ fn describe(text: &mut String, machine: &Machine, activity: &Activity) -> std::f
     if let Some(queue) = queue(activity) {
         write!(text, " q{queue}")?;
     }
-    let access = |text: &mut String, access: &Access| {
-        let channel = name(&machine.channels, access.channel as usize);
-        write!(
-            text,
-            " {} {} bytes, {channel}, issued {:.3}, served {:.3} to {:.3}, done {:.3}, answered {:.3}",
-            access.at,
-            access.len,
-            access.issued.as_ns_f64(),
-            access.times.served_from.as_ns_f64(),
-            access.times.served.as_ns_f64(),
-            access.times.done.as_ns_f64(),
-            access.answered.as_ns_f64()
-        )
-    };
+    describe_engine(text, machine, what)
+}
+
+fn describe_engine(
+    text: &mut String,
+    machine: &Machine,
+    what: &device::Activity,
+) -> std::fmt::Result {
+    use device::Activity as Did;
     match what {
         Did::Doorbell {
             direction, count, ..
@@ -237,26 +227,24 @@ fn describe(text: &mut String, machine: &Machine, activity: &Activity) -> std::f
         Did::Fetch {
             direction,
             slot,
-            access: way,
+            access,
             ..
         } => {
             write!(text, " {} slot {slot}", direction.ring_name())?;
-            access(text, way)
+            describe_access(text, machine, access)
         }
-        Did::Read {
-            slot, access: way, ..
-        } => {
+        Did::Read { slot, access, .. } => {
             write!(text, " slot {slot}")?;
-            access(text, way)
+            describe_access(text, machine, access)
         }
         Did::Write {
             slot,
             packet,
-            access: way,
+            access,
             ..
         } => {
             write!(text, " slot {slot} packet {packet}")?;
-            access(text, way)
+            describe_access(text, machine, access)
         }
         Did::Descriptor {
             direction,
@@ -275,33 +263,7 @@ fn describe(text: &mut String, machine: &Machine, activity: &Activity) -> std::f
         Did::Completion {
             direction, at, len, ..
         } => write!(text, " {} {at} {len} bytes", direction.ring_name()),
-        Did::Packet {
-            number,
-            slot,
-            descriptors: [tx, rx],
-            bytes,
-            started,
-            dmb,
-            write_barrier,
-            computed,
-            ..
-        } => {
-            write!(
-                text,
-                " {number} slot {slot} tx {tx} rx {rx} {bytes} bytes, started {:.3}",
-                started.as_ns_f64()
-            )?;
-            for (holds, word) in [
-                (dmb, "dmb"),
-                (write_barrier, "write barrier"),
-                (computed, "computed"),
-            ] {
-                if *holds {
-                    write!(text, ", {word}")?;
-                }
-            }
-            Ok(())
-        }
+        Did::Packet { .. } => describe_packet(text, what),
         Did::Barrier { slot, since, .. } => {
             write!(text, " rx slot {slot} held since {:.3}", since.as_ns_f64())
         }
@@ -319,4 +281,57 @@ fn describe(text: &mut String, machine: &Machine, activity: &Activity) -> std::f
         ),
         Did::Error { text: error, .. } => write!(text, " {error}"),
     }
+}
+
+fn describe_access(text: &mut String, machine: &Machine, access: &Access) -> std::fmt::Result {
+    let channel = name(&machine.channels, access.channel as usize);
+    write!(
+        text,
+        " {} {} bytes, {channel}, issued {:.3}, served {:.3} to {:.3}, done {:.3}, answered {:.3}",
+        access.at,
+        access.len,
+        access.issued.as_ns_f64(),
+        access.times.served_from.as_ns_f64(),
+        access.times.served.as_ns_f64(),
+        access.times.done.as_ns_f64(),
+        access.answered.as_ns_f64()
+    )
+}
+
+fn describe_packet(text: &mut String, what: &device::Activity) -> std::fmt::Result {
+    let device::Activity::Packet {
+        number,
+        slot,
+        descriptors: [tx, rx],
+        bytes,
+        started,
+        dmb,
+        write_barrier,
+        computed,
+        ..
+    } = what
+    else {
+        return Ok(());
+    };
+    write!(
+        text,
+        " {number} slot {slot} tx {tx} rx {rx} {bytes} bytes, started {:.3}",
+        started.as_ns_f64()
+    )?;
+    for (holds, word) in [
+        (dmb, "dmb"),
+        (write_barrier, "write barrier"),
+        (computed, "computed"),
+    ] {
+        if *holds {
+            write!(text, ", {word}")?;
+        }
+    }
+    Ok(())
+}
+
+/// The name of a part, or its number if it does not have one.
+fn name(names: &[String], index: usize) -> String {
+    let name = names.get(index).cloned();
+    name.unwrap_or_else(|| index.to_string())
 }

@@ -30,6 +30,16 @@ pub struct Event {
     pub flows_ending: Vec<u64>,
 }
 
+impl Event {
+    /// One without arrows.
+    pub fn of(args: Vec<Arg>) -> Event {
+        Event {
+            args,
+            ..Event::default()
+        }
+    }
+}
+
 /// Names that have a number, in order: counted from 1. There are a few dozen.
 #[derive(Default)]
 struct Names(Vec<String>);

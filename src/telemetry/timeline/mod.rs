@@ -200,11 +200,8 @@ impl<W: Write> Timeline<W> {
     fn write_late(&mut self, at: Instant, late: Late) {
         match late {
             Late::Served(channel, burst, until, args) => {
-                let event = Event {
-                    args,
-                    ..Event::default()
-                };
-                self.slice(Place::Channel(channel), burst.name(), (at, until), event);
+                let place = Place::Channel(channel);
+                self.slice(place, burst.name(), (at, until), Event::of(args));
             }
             Late::Outstanding(engine, burst, change) => {
                 let outstanding = self.outstanding.entry((engine, burst)).or_default();
@@ -253,18 +250,7 @@ impl<W: Write> Timeline<W> {
                 queue,
                 slot,
                 access,
-            } => {
-                let args = descriptor(*queue, *slot);
-                self.access(engine, Burst::Fetch, &args, access);
-                let mut args = vec![("slot", Value::Uint((*slot).into()))];
-                args.extend(bytes_at(access.at, access.len));
-                let event = Event {
-                    args,
-                    ..Event::default()
-                };
-                let place = Place::Fetches(engine, *queue, *direction);
-                self.slice(place, "fetch", (access.issued, access.answered), event);
-            }
+            } => self.fetch((engine, *queue), *direction, *slot, access),
             Did::Read {
                 queue,
                 slot,
@@ -295,10 +281,7 @@ impl<W: Write> Timeline<W> {
                     Direction::M2s => "completion tx",
                     Direction::S2m => "completion rx",
                 };
-                let event = Event {
-                    args: bytes_at(*address, *len).to_vec(),
-                    ..Event::default()
-                };
+                let event = Event::of(bytes_at(*address, *len).to_vec());
                 self.instant(Place::Queue(engine, *queue), name, at, event);
             }
             Did::Descriptor {
@@ -313,11 +296,7 @@ impl<W: Write> Timeline<W> {
                 let (name, mut args) = in_words(*direction, *desc);
                 args.push(("slot", Value::Uint((*slot).into())));
                 args.push(("bytes", Value::Uint((*bytes).into())));
-                let event = Event {
-                    args,
-                    ..Event::default()
-                };
-                self.slice(place, name, (*since, at), event);
+                self.slice(place, name, (*since, at), Event::of(args));
             }
             Did::Barrier { queue, slot, since } => {
                 self.barrier((engine, *queue), *slot, (*since, at));
@@ -330,13 +309,26 @@ impl<W: Write> Timeline<W> {
                 ..
             } => self.station(engine, *station, *state, (*since, at)),
             Did::Error { queue, text } => {
-                let event = Event {
-                    args: vec![("error", Value::Text(text.clone()))],
-                    ..Event::default()
-                };
+                let event = Event::of(vec![("error", Value::Text(text.clone()))]);
                 self.instant(Place::Queue(engine, *queue), "error", at, event);
             }
         }
+    }
+
+    fn fetch(
+        &mut self,
+        (engine, queue): (EngineId, QueueId),
+        direction: Direction,
+        slot: u32,
+        access: &Access,
+    ) {
+        let args = descriptor(queue, slot);
+        self.access(engine, Burst::Fetch, &args, access);
+        let mut args = vec![("slot", Value::Uint(slot.into()))];
+        args.extend(bytes_at(access.at, access.len));
+        let place = Place::Fetches(engine, queue, direction);
+        let span = (access.issued, access.answered);
+        self.slice(place, "fetch", span, Event::of(args));
     }
 
     fn doorbell(
@@ -499,10 +491,7 @@ impl<W: Write + Send> Observer for Timeline<W> {
         match activity {
             Activity::Engine { engine, what } => self.engine(at, *engine, what),
             Activity::Interrupt { engine, group } => {
-                let event = Event {
-                    args: vec![("group", Value::Uint((*group).into()))],
-                    ..Event::default()
-                };
+                let event = Event::of(vec![("group", Value::Uint((*group).into()))]);
                 self.instant(Place::Engine(*engine), "interrupt", at, event);
             }
             Activity::Semaphore {
@@ -516,10 +505,7 @@ impl<W: Write + Send> Observer for Timeline<W> {
                 name,
                 since,
             } => {
-                let event = Event {
-                    args: vec![("index", Value::Uint(*index as u64))],
-                    ..Event::default()
-                };
+                let event = Event::of(vec![("index", Value::Uint(*index as u64))]);
                 let place = Place::Sequencer(sequencer.index());
                 self.slice(place, name, (*since, at), event);
             }
