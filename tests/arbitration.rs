@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Program, Rig};
+use common::{DST, Program, Rig, SRC};
 use udma_sim::arch::regs::{
     self, ChangeState, Direction, DwrrCfg, QueueDwrrCfg1, RateLimitCfg1, RateLimitMask,
     RateLimiterCfg, global, queue,
@@ -11,9 +11,6 @@ use udma_sim::arch::{Arch, QueueId};
 use udma_sim::desc::BarrierMode;
 use udma_sim::sim::Duration;
 use udma_sim::system::Condition;
-
-const SRC: u64 = 0x10_0000;
-const DST: u64 = 0x20_0000;
 
 /// Packets each of four backlogged queues has completed after `ns` nanoseconds, with packets of the
 /// given lengths.
@@ -26,7 +23,7 @@ fn shares(rig: &mut Rig, lens: [u32; 4], ns: u64) -> [u32; 4] {
         }
         rig.start(0, q, &program);
     }
-    rig.wait(Condition::Until(rig.system.now() + Duration::from_ns(ns)));
+    rig.pass(Duration::from_ns(ns));
     // Stop, let the packets in flight drain, then read.
     let stop = ChangeState::new().with_dis(true).into_bits();
     rig.reg(0, Direction::M2s.global_reg(global::CHANGE_STATE), stop);

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{MS, Program, Rig, config, pattern};
+use common::{DST, MS, Program, Rig, SRC, config, pattern};
 use udma_sim::arch::regs::{
     self, CompCfg, Direction, QueueSwCtrl, RingPointer, global, iofic, queue,
 };
@@ -11,18 +11,6 @@ use udma_sim::desc::BarrierMode;
 use udma_sim::sim::Duration;
 use udma_sim::system::{Condition, WaitOutcome};
 use udma_sim::units::Addr;
-
-const SRC: u64 = 0x10_0000;
-const DST: u64 = 0x20_0000;
-
-fn copies(arch: Arch, count: u64, len: u32) -> Program {
-    let mut program = Program::default();
-    for n in 0..count {
-        let at = n * u64::from(len);
-        program.copy(arch, SRC + at, DST + at, len, BarrierMode::None);
-    }
-    program
-}
 
 /// Completion rings of both halves: a record for each descriptor, phases, lengths, heads, and the
 /// packet's own writes visible before its records.
@@ -111,7 +99,7 @@ fn completion_rings_wrap_with_their_phase_and_report_bad_addresses() {
         Direction::S2m.queue_reg(QueueId(0), queue::S2M_COMP_CFG),
         on,
     );
-    let mut program = copies(arch, 32, 64);
+    let mut program = Program::copies(arch, 32, 64);
     rig.start(0, 0, &program);
     rig.idle();
     for desc in program.tx.iter_mut().chain(&mut program.rx) {
@@ -136,8 +124,8 @@ fn completion_rings_wrap_with_their_phase_and_report_bad_addresses() {
         Direction::S2m.queue_reg(QueueId(0), queue::CRBP_HIGH),
         0xffff_0000,
     );
-    rig.start(0, 0, &copies(arch, 1, 64));
-    rig.wait(Condition::Until(rig.system.now() + MS));
+    rig.start(0, 0, &Program::copies(arch, 1, 64));
+    rig.pass(MS);
     let status = rig.system.engine_status(EngineId(0)).unwrap();
     assert_eq!(status.causes, [0, 1 << 14]);
 }
@@ -157,7 +145,7 @@ fn coalescing(arch: Arch, cycles: u32, disabled: bool) -> Rig {
         .with_dis_comp_coal(disabled);
     rig.reg(0, register(queue::S2M_COMP_CFG), cfg.into_bits());
     rig.init(0, 0, 32);
-    let mut program = copies(arch, 32, 64);
+    let mut program = Program::copies(arch, 32, 64);
     // The sixth packet interrupts.
     program.rx[5].words[0] |= 1 << 28;
     rig.write_ring(0, 0, Direction::M2s, &program.tx);
@@ -171,8 +159,7 @@ fn run(rig: &mut Rig, packets: u32) -> [u32; 3] {
     for direction in [Direction::S2m, Direction::M2s] {
         rig.doorbell(0, 0, direction, packets);
     }
-    let later = rig.system.now() + Duration::from_ns(20_000);
-    rig.wait(Condition::Until(later));
+    rig.pass(Duration::from_ns(20_000));
     let head = |rig: &mut Rig, register| {
         let value = rig.read_reg(0, Direction::S2m.queue_reg(QueueId(0), register));
         let pointer = RingPointer::from_bits(value);

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Program, Rig, config, pattern};
+use common::{DST, Program, Rig, SRC, config, pattern};
 use proptest::prelude::*;
 use udma_sim::arch::regs::{Direction, M2sError, QueueSwCtrl, S2mError, UdmaState, global, queue};
 use udma_sim::arch::{Arch, EngineId, EventBlock, QueueId};
@@ -18,25 +18,16 @@ use udma_sim::device::{DeviceError, ErrorBit};
 use udma_sim::system::{Condition, WaitOutcome};
 use udma_sim::units::Addr;
 
-const SRC: u64 = 0x10_0000;
-const DST: u64 = 0x20_0000;
 const META: u32 = 0x0080_0000;
 const FIRST: u32 = 0x0400_0000;
 const LAST: u32 = 0x0800_0000;
 const RING: u32 = 0x0100_0000;
 
 trait Packets {
-    fn packet(&mut self, built: BuiltPacket) -> &mut Self;
     fn raw(&mut self, tx: &[[u32; 4]], rx: &[(u64, u32)]) -> &mut Self;
 }
 
 impl Packets for Program {
-    fn packet(&mut self, built: BuiltPacket) -> &mut Self {
-        self.tx.extend(built.tx);
-        self.rx.extend(built.rx);
-        self
-    }
-
     /// A packet by hand: FIRST, LAST and the ring id are put in.
     fn raw(&mut self, tx: &[[u32; 4]], rx: &[(u64, u32)]) -> &mut Self {
         for (index, words) in tx.iter().enumerate() {

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{MS, Program, Rig, config, pattern};
+use common::{DST, MS, Program, Rig, SRC, config, pattern};
 use udma_sim::arch::regs::{
     self, CfgLen, ChangeState, DescPrefCfg3, Direction, OutstandingM2s, QueueSwCtrl, StreamCfg,
     UdmaState, UdmaStateReg, general, global, iofic, queue,
@@ -12,23 +12,11 @@ use udma_sim::desc::BarrierMode;
 use udma_sim::sim::Duration;
 use udma_sim::system::{Condition, WaitOutcome};
 
-const SRC: u64 = 0x10_0000;
-const DST: u64 = 0x20_0000;
-
 const ERROR_GROUPS: u64 = regs::GEN + general::IOFIC_SECONDARY;
 
 /// Offset of a register of a main interrupt group.
 fn main_group(n: u64, register: u64) -> u64 {
     regs::GEN + n * iofic::GROUP_BYTES + register
-}
-
-fn copies(arch: Arch, count: u64, len: u32) -> Program {
-    let mut program = Program::default();
-    for n in 0..count {
-        let at = n * u64::from(len);
-        program.copy(arch, SRC + at, DST + at, len, BarrierMode::None);
-    }
-    program
 }
 
 #[test]
@@ -54,7 +42,7 @@ fn the_error_log_holds_the_descriptor_until_it_is_cleared() {
     let arch = Arch::V3;
     let mut rig = Rig::new(arch);
     rig.reg(0, Direction::M2s.global_reg(global::ERR_LOG_MASK), u32::MAX);
-    let mut program = copies(arch, 3, 64);
+    let mut program = Program::copies(arch, 3, 64);
     program.tx[1].words[3] = 0xffff_0000;
     program.tx[2].words[3] = 0xfffe_0000;
     rig.start(0, 0, &program);
@@ -77,7 +65,7 @@ fn an_error_interrupts_through_the_funnel() {
     rig.reg(0, s2m_errors + iofic::MASK_CLEAR, !(1 << 1));
     rig.reg(0, main_group(3, iofic::MASK_CLEAR), !(1 << 9));
     rig.reg(0, main_group(0, iofic::MASK_CLEAR), !(1 << 2));
-    let mut program = copies(arch, 1, 64);
+    let mut program = Program::copies(arch, 1, 64);
     program.rx[0].words[3] = 0xffff_0000;
     rig.start(0, 0, &program);
     assert_eq!(rig.wait(Condition::Interrupt), WaitOutcome::Met);
@@ -100,7 +88,7 @@ fn int_en_interrupts_on_completion_once_until_cleared() {
     let mut rig = Rig::new(arch);
     rig.reg(0, main_group(1, iofic::MASK), !(1 << 4));
     rig.reg(0, main_group(2, iofic::MASK), !(1 << 4));
-    let mut program = copies(arch, 6, 64);
+    let mut program = Program::copies(arch, 6, 64);
     for n in [1, 3] {
         program.tx[n].words[0] |= 1 << 28;
     }
@@ -170,12 +158,12 @@ fn an_aborted_engine_recovers() {
         let mut rig = Rig::new(arch);
         rig.detect_axi_errors(0);
         rig.poke(SRC, &pattern(3 * 4096, 1));
-        let good = copies(arch, 3, 4096);
+        let good = Program::copies(arch, 3, 4096);
         let mut bad = good.clone();
         bad.rx[1].words[3] = 0xffff_0000;
         rig.start(0, 0, &bad);
         rig.start(0, 1, &good);
-        rig.wait(Condition::Until(rig.system.now() + MS));
+        rig.pass(MS);
         for direction in Direction::ALL {
             assert_eq!(state(&mut rig, direction), [UdmaState::Abort; 2]);
         }
@@ -251,7 +239,7 @@ fn disable_drains_and_enable_goes_on() {
 fn statistics_count_what_was_done() {
     let arch = Arch::V3;
     let mut rig = Rig::new(arch);
-    rig.start(0, 0, &copies(arch, 5, 1000));
+    rig.start(0, 0, &Program::copies(arch, 5, 1000));
     rig.idle();
     let words = |rig: &mut Rig, direction: Direction| {
         (0..8)
@@ -266,7 +254,7 @@ fn statistics_count_what_was_done() {
 fn a_full_v3_device_comes_up_and_idles_at_no_cost() {
     let arch = Arch::V3;
     let mut rig = Rig::new(arch);
-    let program = copies(arch, 1, 64);
+    let program = Program::copies(arch, 1, 64);
     for engine in 0..arch.spec().limits.engines() {
         for q in 0..16 {
             rig.start(engine, q, &program);
@@ -303,7 +291,7 @@ fn prefetch_rules_never_strand_a_descriptor() {
                 rules.into_bits(),
             );
         }
-        rig.start(0, 0, &copies(arch, count, 64));
+        rig.start(0, 0, &Program::copies(arch, count, 64));
         rig.idle();
         assert_eq!(rig.system.counters().packets, count);
     }
@@ -349,15 +337,13 @@ fn a_static_ring_replays_with_the_check_masked() {
                 rig.reg(0, direction.global_reg(global::ERR_LOG_MASK), mask);
             }
             rig.poke(SRC, &pattern(32 * 64, 8));
-            rig.start(0, 0, &copies(arch, 32, 64));
+            rig.start(0, 0, &Program::copies(arch, 32, 64));
             rig.idle();
             for lap in 2..6u64 {
                 rig.poke(DST, &[0; 32 * 64]);
                 rig.doorbell(0, 0, Direction::S2m, 32);
                 rig.doorbell(0, 0, Direction::M2s, 32);
-                rig.wait(Condition::Until(
-                    rig.system.now() + Duration::from_ns(100_000),
-                ));
+                rig.pass(Duration::from_ns(100_000));
                 let status = rig.system.engine_status(EngineId(0)).unwrap();
                 // The phase comes round after four laps; on the way an unmasked check aborts.
                 assert_eq!(
@@ -384,7 +370,7 @@ fn the_data_tail_holds_packets_back() {
         let data_doorbell = Direction::M2s.queue_reg(QueueId(0), queue::M2S_TDRDTP_INC);
         rig.init(0, 0, 32);
         rig.reg(0, data_doorbell, 3);
-        let program = copies(arch, 8, 64);
+        let program = Program::copies(arch, 8, 64);
         rig.write_ring(0, 0, Direction::M2s, &program.tx);
         rig.write_ring(0, 0, Direction::S2m, &program.rx);
         rig.doorbell(0, 0, Direction::S2m, 8);
@@ -416,7 +402,7 @@ fn stream_registers_close_and_open() {
         let mut rig = Rig::new(arch);
         let register = direction.global_reg(global::stream_cfg(direction));
         rig.reg(0, register, value);
-        rig.start(0, 0, &copies(arch, 4, 64));
+        rig.start(0, 0, &Program::copies(arch, 4, 64));
         assert!(
             matches!(rig.wait(Condition::Idle), WaitOutcome::Stuck(_)),
             "{value:#x}"
@@ -445,7 +431,7 @@ fn a_length_of_zero_needs_encode_64k() {
         let mut program = Program::default();
         program.copy(arch, SRC, 0x40_0000, 65536, BarrierMode::None);
         rig.start(0, 0, &program);
-        rig.wait(Condition::Until(rig.system.now() + MS));
+        rig.pass(MS);
         let status = rig.system.engine_status(EngineId(0)).unwrap();
         assert_eq!(status.causes, [causes, 0]);
     }
@@ -461,7 +447,7 @@ fn the_limit_of_rx_descriptor_reads_has_its_own_layout() {
             let mut rig = Rig::new(arch);
             rig.poke(SRC, &pattern(20 * 64, 1));
             rig.reg(0, limit, value);
-            rig.start(0, 0, &copies(arch, 20, 64));
+            rig.start(0, 0, &Program::copies(arch, 20, 64));
             rig.idle();
             assert_eq!(
                 rig.peek(DST, 20 * 64),
@@ -471,7 +457,7 @@ fn the_limit_of_rx_descriptor_reads_has_its_own_layout() {
         }
         let mut rig = Rig::new(arch);
         rig.reg(0, limit, 0x8000);
-        rig.start(0, 0, &copies(arch, 1, 64));
+        rig.start(0, 0, &Program::copies(arch, 1, 64));
         let WaitOutcome::Stuck(waiters) = rig.wait(Condition::Idle) else {
             panic!("{arch}: not stuck");
         };
@@ -528,7 +514,7 @@ fn a_limit_of_zero_is_named() {
         ] {
             let mut rig = Rig::new(arch);
             rig.reg(0, register, value);
-            rig.start(0, 0, &copies(arch, 1, 64));
+            rig.start(0, 0, &Program::copies(arch, 1, 64));
             let WaitOutcome::Stuck(waiters) = rig.wait(Condition::Idle) else {
                 panic!("{arch} {name}: not stuck");
             };
@@ -553,7 +539,7 @@ fn the_limit_of_writes_is_the_wide_one_on_v4() {
             for (register, value) in writes {
                 rig.reg(0, *register, *value);
             }
-            rig.start(0, 0, &copies(arch, 4, 16384));
+            rig.start(0, 0, &Program::copies(arch, 4, 16384));
             rig.idle();
             rig.system.cycles().0
         };
@@ -613,7 +599,7 @@ fn the_completion_head_counts_without_a_ring() {
         for silent in [false, true] {
             let mut rig = Rig::new(arch);
             rig.reg(0, regs::GEN + general::SPARE, u32::from(silent));
-            rig.start(0, 0, &copies(arch, 11, 64));
+            rig.start(0, 0, &Program::copies(arch, 11, 64));
             rig.idle();
             for direction in Direction::ALL {
                 let head = rig.read_reg(0, direction.queue_reg(QueueId(0), queue::CRHP));
@@ -636,10 +622,10 @@ fn axi_errors_abort_on_v2_only_if_the_tables_say_so() {
             if let Some(register) = register {
                 rig.reg(0, register, 0xf);
             }
-            let mut program = copies(arch, 1, 64);
+            let mut program = Program::copies(arch, 1, 64);
             program.tx[0].words[3] = 0xffff_0000;
             rig.start(0, 0, &program);
-            rig.wait(Condition::Until(rig.system.now() + MS));
+            rig.pass(MS);
             let status = rig.system.engine_status(EngineId(0)).unwrap();
             assert_eq!(status.causes[0], 1 << 8, "{arch}: the bit is set anyhow");
             let aborted = status.states == [UdmaState::Abort; 2];

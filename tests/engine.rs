@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{MS, Program, Rig, config, pattern};
+use common::{DST, MS, Program, Rig, SRC, config, pattern};
 use proptest::prelude::*;
 use udma_sim::arch::regs::{
     Direction, OutstandingM2s, OutstandingS2mWr, QueueStatus, global, queue,
@@ -12,9 +12,6 @@ use udma_sim::desc::{BarrierMode, CopyFlags, Descriptor, RingId, build_copy};
 use udma_sim::sim::Duration;
 use udma_sim::system::{Condition, WaitOutcome};
 use udma_sim::units::Addr;
-
-const SRC: u64 = 0x10_0000;
-const DST: u64 = 0x20_0000;
 
 #[test]
 fn a_copy_arrives() {
@@ -271,7 +268,7 @@ fn packet_limits_come_from_the_registers() {
             *word = *word & !0xffff | (4 * descs as u32);
         }
         rig.start(0, 0, &program);
-        rig.wait(Condition::Until(rig.system.now() + MS));
+        rig.pass(MS);
         let status = rig.system.engine_status(EngineId(0)).unwrap();
         assert_eq!(
             status.causes,
@@ -485,9 +482,9 @@ proptest! {
             let direction = if rx { Direction::S2m } else { Direction::M2s };
             rig.reg(0, direction.queue_reg(QueueId(q), queue::sw_ctrl(direction)), value);
             rig.doorbell(0, q, direction, value & 0x3f);
-            rig.wait(Condition::Until(rig.system.now() + Duration::from_ns(wait)));
+            rig.pass(Duration::from_ns(wait));
         }
-        rig.wait(Condition::Until(rig.system.now() + Duration::from_ns(300_000)));
+        rig.pass(Duration::from_ns(300_000));
         let counters = rig.system.counters();
         prop_assert!(counters.bytes_written <= counters.bytes_read);
     }

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{MS, Program, Rig, pattern};
+use common::{DST, MS, Program, Rig, SRC, pattern};
 use std::collections::BTreeSet;
 use udma_sim::arch::regs::{
     self, ChangeState, CompCfg, DescPrefCfg2, Direction, M2sError, QueueSwCtrl, S2mError,
@@ -19,8 +19,6 @@ use udma_sim::units::Addr;
 
 use Direction::{M2s, S2m};
 
-const SRC: u64 = 0x10_0000;
-const DST: u64 = 0x20_0000;
 /// Descriptors of the rings.
 const LENGTH: u32 = 256;
 const FIRST: u32 = 1 << 26;
@@ -139,9 +137,7 @@ const CASES: &[Case] = &[
             rig.wait(first);
             let reset = QueueSwCtrl::new().with_rst_q(true).into_bits();
             rig.reg(0, S2m.queue_reg(QueueId(0), queue::S2M_SW_CTRL), reset);
-            rig.wait(Condition::Until(
-                rig.system.now() + Duration::from_ns(1_000),
-            ));
+            rig.pass(Duration::from_ns(1_000));
             rig.doorbell(0, 0, S2m, 1);
         },
         ..m2s(
@@ -445,7 +441,7 @@ fn provoke(case: &Case, arch: Arch, mask: Mask) -> Scene {
     rig.doorbell(0, 0, S2m, scene.rx_count.unwrap_or(rx.len() as u32));
     rig.doorbell(0, 0, M2s, tx.len() as u32);
     (case.meddle)(rig);
-    rig.wait(Condition::Until(rig.system.now() + MS));
+    rig.pass(MS);
     scene
 }
 

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{MS, Program, Rig, config, pattern};
+use common::{DST, MS, Program, Rig, SRC, config, pattern};
 use udma_sim::arch::regs::{
     self, Direction, M2sError, QueueSwCtrl, S2mError, UdmaState, general, global, queue,
 };
@@ -12,8 +12,6 @@ use udma_sim::device::{ErrorBit, Fault, FaultKind, When};
 use udma_sim::sim::Duration;
 use udma_sim::system::{Condition, WaitOutcome};
 
-const SRC: u64 = 0x10_0000;
-const DST: u64 = 0x20_0000;
 const LEN: u32 = 4096;
 
 fn fault(kind: FaultKind, nth: u64) -> Fault {
@@ -37,7 +35,7 @@ fn run(arch: Arch, fault: Fault, setup: impl FnOnce(&mut Rig)) -> Rig {
         program.copy(arch, SRC + at, DST + at, LEN, BarrierMode::None);
     }
     rig.start(0, 2, &program);
-    rig.wait(Condition::Until(rig.system.now() + MS));
+    rig.pass(MS);
     assert_eq!(rig.system.faults_struck(), 1);
     rig
 }
@@ -181,7 +179,7 @@ fn a_timeout_below_the_latency_fails_the_first_access() {
         let mut program = Program::default();
         program.copy(Arch::V2, SRC, DST, LEN, BarrierMode::None);
         rig.start(0, 0, &program);
-        rig.wait(Condition::Until(rig.system.now() + MS));
+        rig.pass(MS);
         rig
     };
     let status = rig.system.engine_status(EngineId(0)).unwrap();
@@ -282,7 +280,7 @@ fn starvation_hints_and_then_times_out() {
         rig.init(0, 0, 32);
         rig.write_ring(0, 0, Direction::M2s, &program.tx);
         rig.doorbell(0, 0, Direction::M2s, 1);
-        rig.wait(Condition::Until(rig.system.now() + MS));
+        rig.pass(MS);
         rig.system.engine_status(EngineId(0)).unwrap()
     };
     let hint = S2mError::NoDescHint.mask();

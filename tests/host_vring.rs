@@ -6,14 +6,12 @@
 
 mod common;
 
-use common::{MS, Rig, pattern};
+use common::{MS, Rig, pattern, prings, queue_pair};
 use proptest::prelude::*;
-use udma_sim::arch::regs::Direction;
 use udma_sim::arch::{Arch, EngineId};
 use udma_sim::desc::{BarrierMode, Buffer, CopyPacket, Descriptor, TemplatePtr, packets};
 use udma_sim::host::{
-    Bus, MemRefTable, Pattern, Pring, PseudoCopy, QueueOptions, QueuePair, QueueSetup, Step,
-    Tensor, TensorSet, Vring, VringPages,
+    Bus, MemRefTable, Pattern, PseudoCopy, QueuePair, Step, Tensor, TensorSet, Vring, VringPages,
 };
 use udma_sim::system::{Condition, WaitOutcome};
 use udma_sim::units::Addr;
@@ -407,12 +405,11 @@ fn run_on_machine(vring: &Vring, before: &[u8]) -> Vec<u8> {
         .used_desc_count()
         .max(vring.rx().used_desc_count());
     let length = descs.next_multiple_of(16).max(32);
-    let mut tx = Pring::new(Direction::M2s, Addr(0x10_0000), length).unwrap();
-    let mut rx = Pring::new(Direction::S2m, Addr(0x80_0000), length).unwrap();
+    let (mut tx, mut rx) = prings(0x10_0000, 0x80_0000, length);
     vring
         .dump_to_pring(&mut rig.system, &mut tx, &mut rx)
         .unwrap();
-    let queue = first_queue(&mut rig, arch, &tx, &rx);
+    let queue = queue_pair(&mut rig.system, arch, EngineId(0), 0, (&tx, &rx));
     if tx.used_desc_count() > 0 {
         queue
             .trigger(&mut rig.system, tx.used_desc_count(), rx.used_desc_count())
@@ -855,29 +852,15 @@ proptest! {
     }
 }
 
-/// Queue 0 of engine 0, with these rings.
-fn first_queue(rig: &mut Rig, arch: Arch, tx: &Pring, rx: &Pring) -> QueuePair {
-    let setup = QueueSetup {
-        arch,
-        engine: EngineId(0),
-        queue: 0,
-        tx,
-        rx,
-        options: QueueOptions::default(),
-    };
-    QueuePair::init(&mut rig.system, setup).unwrap()
-}
-
 /// A machine with a vring dumped to engine 0, queue 0, and its queue.
 fn dumped(vring: &mut Vring, options: udma_sim::host::DumpOptions) -> (Rig, QueuePair) {
     let arch = vring.arch();
     let mut rig = Rig::new(arch);
-    let mut tx = Pring::new(Direction::M2s, Addr(0x10_0000), 64).unwrap();
-    let mut rx = Pring::new(Direction::S2m, Addr(0x80_0000), 64).unwrap();
+    let (mut tx, mut rx) = prings(0x10_0000, 0x80_0000, 64);
     vring
         .dump_to_pring_with(&mut rig.system, &mut tx, &mut rx, options)
         .unwrap();
-    let queue = first_queue(&mut rig, arch, &tx, &rx);
+    let queue = queue_pair(&mut rig.system, arch, EngineId(0), 0, (&tx, &rx));
     (rig, queue)
 }
 

@@ -10,7 +10,7 @@ use udma_sim::order::random::{BURST_BYTES, Comparison, Effort, Size, compare, pr
 use udma_sim::order::timed::{self, JITTER};
 
 /// Seeds that a forbidden outcome must survive, and within which an allowed one must appear.
-const FORBIDDEN_SEEDS: u64 = 12;
+const FORBIDDEN_SEEDS: u64 = 48;
 const ALLOWED_SEEDS: u64 = 1000;
 
 fn config(arch: Arch) -> Config {

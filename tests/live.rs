@@ -2,14 +2,14 @@
 
 mod common;
 
-use common::{config, pattern};
+use common::{config, pattern, prings, queue_pair};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 use udma_sim::arch::regs::{Direction, iofic, queue};
 use udma_sim::arch::{Arch, EngineId, EventBlock, QueueId, regs};
-use udma_sim::host::{Bus, BusReason, Pring, QueueOptions, QueuePair, QueueSetup, UserBar, Vring};
+use udma_sim::host::{Bus, BusReason, Pring, QueuePair, UserBar, Vring};
 use udma_sim::live::{LiveDevice, LiveError, Lockstep, StallReport, Watchdog};
 use udma_sim::sim;
 use udma_sim::system::{
@@ -33,24 +33,15 @@ fn area(host: u64) -> u64 {
     host << 20
 }
 
+fn rings_of(host: u64) -> (Pring, Pring) {
+    prings(area(host), area(host) + 0x1000, 32)
+}
+
 /// A queue of `host`'s own, with rings of 32.
 fn queue_of(bus: &mut dyn Bus, arch: Arch, host: u64) -> QueuePair {
-    let tx = Pring::new(Direction::M2s, Addr(area(host)), 32).unwrap();
-    let rx = Pring::new(Direction::S2m, Addr(area(host) + 0x1000), 32).unwrap();
-    let options = QueueOptions::default();
-    let queue = host as u32 % 16;
-    QueuePair::init(
-        bus,
-        QueueSetup {
-            arch,
-            engine: EngineId(host as u32 / 16),
-            queue,
-            tx: &tx,
-            rx: &rx,
-            options,
-        },
-    )
-    .unwrap()
+    let (tx, rx) = rings_of(host);
+    let (engine, queue) = (EngineId(host as u32 / 16), host as u32 % 16);
+    queue_pair(bus, arch, engine, queue, (&tx, &rx))
 }
 
 /// Stages one copy of `len` bytes in slot 0 of a fresh queue.
@@ -60,8 +51,7 @@ fn stage(bus: &mut dyn Bus, arch: Arch, host: u64, len: usize) -> (Vec<u8>, Addr
     bus.write_mem(src, &data).unwrap();
     let mut vring = Vring::new(arch, "copy").unwrap();
     vring.add_desc_transfer(src, dst, len as u64).unwrap();
-    let mut tx = Pring::new(Direction::M2s, Addr(area(host)), 32).unwrap();
-    let mut rx = Pring::new(Direction::S2m, Addr(area(host) + 0x1000), 32).unwrap();
+    let (mut tx, mut rx) = rings_of(host);
     vring.dump_to_pring(bus, &mut tx, &mut rx).unwrap();
     (data, dst)
 }

@@ -3,26 +3,21 @@
 
 mod common;
 
-use common::{MS, Program, Rig, pattern};
+use common::{DST, MS, Program, Rig, SRC, pattern};
 use udma_sim::arch::regs::{self, Direction, M2sError, UdmaState, notific};
 use udma_sim::arch::{Arch, EngineId, QueueId};
-use udma_sim::desc::{BarrierMode, Notification};
+use udma_sim::desc::Notification;
 use udma_sim::host::{Bus, NotificationError, NotificationReader};
 use udma_sim::system::Condition;
 use udma_sim::units::Addr;
 
-const SRC: u64 = 0x10_0000;
-const DST: u64 = 0x20_0000;
 const QUEUE: u64 = 0x30_0000;
 /// The notification mask in `meta_ctrl`.
 const NOTIFY: u32 = 1 << 28;
 
 /// Copies of 64 bytes; those of `notified` ask for a notification.
 fn copies(arch: Arch, count: u64, notified: &[usize]) -> Program {
-    let mut program = Program::default();
-    for n in 0..count {
-        program.copy(arch, SRC + 64 * n, DST + 64 * n, 64, BarrierMode::None);
-    }
+    let mut program = Program::copies(arch, count, 64);
     for n in notified {
         program.tx[*n].words[1] |= NOTIFY;
     }
@@ -171,7 +166,7 @@ fn a_queue_in_no_memory_is_a_completion_error() {
         assert_eq!(rig.read_reg(0, regs::NOTIFIC + offset), value);
     }
     rig.start(0, 0, &copies(Arch::V4, 1, &[0]));
-    rig.wait(Condition::Until(rig.system.now() + MS));
+    rig.pass(MS);
     let status = rig.system.engine_status(EngineId(0)).unwrap();
     assert_eq!(status.causes, [M2sError::CompResponse.mask(), 0]);
     assert_eq!(status.states, [UdmaState::Abort; 2]);

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{MS, Program, Rig, pattern};
+use common::{DST, MS, Program, Rig, SRC, pattern};
 use std::time::Instant;
 use udma_sim::arch::regs::{Direction, QueueCfg, QueueStatus, QueueSwCtrl, RingPointer, queue};
 use udma_sim::arch::{Arch, EngineId, QueueId};
@@ -11,18 +11,6 @@ use udma_sim::desc::BarrierMode;
 use udma_sim::device::{Fault, FaultKind, When};
 use udma_sim::sim::Duration;
 use udma_sim::system::{Condition, WaitOutcome};
-
-const SRC: u64 = 0x100_0000;
-const DST: u64 = 0x400_0000;
-
-fn copies(arch: Arch, count: u64, len: u32) -> Program {
-    let mut program = Program::default();
-    for n in 0..count {
-        let at = n * u64::from(len);
-        program.copy(arch, SRC + at, DST + at, len, BarrierMode::None);
-    }
-    program
-}
 
 fn head(rig: &mut Rig, direction: Direction, q: u8) -> u32 {
     let value = rig.read_reg(0, direction.queue_reg(QueueId(q), queue::DRHP));
@@ -41,25 +29,20 @@ fn enable(rig: &mut Rig, direction: Direction, q: u8, prefetch: bool, schedule: 
     );
 }
 
-fn pass(rig: &mut Rig, ns: u64) {
-    let until = rig.system.now() + Duration::from_ns(ns);
-    rig.wait(Condition::Until(until));
-}
-
 /// The FIFO holds 1024 descriptors of all queues together, 128 of one, in bursts of 8.
 #[test]
 fn the_prefetch_fifo_is_shared() {
     for arch in Arch::ALL {
         for (queues, each) in [(1u8, 128), (4, 128), (16, 64)] {
             let mut rig = Rig::new(arch);
-            let program = copies(arch, 256, 64);
+            let program = Program::copies(arch, 256, 64);
             for q in 0..queues {
                 rig.init(0, q, 512);
                 enable(&mut rig, Direction::M2s, q, true, false);
                 rig.write_ring(0, q, Direction::M2s, &program.tx);
                 rig.doorbell(0, q, Direction::M2s, 256);
             }
-            pass(&mut rig, 1_000_000);
+            rig.pass(Duration::from_ns(1_000_000));
             let heads: Vec<u32> = (0..queues)
                 .map(|q| head(&mut rig, Direction::M2s, q))
                 .collect();
@@ -83,8 +66,8 @@ fn bursts_have_eight_descriptors() {
             when: When::Nth(nth),
         };
         rig.system.inject(fault).unwrap();
-        rig.start(0, 0, &copies(arch, 64, 64));
-        rig.wait(Condition::Until(rig.system.now() + MS));
+        rig.start(0, 0, &Program::copies(arch, 64, 64));
+        rig.pass(MS);
         assert_eq!(rig.system.faults_struck(), strikes, "burst {nth}");
     }
 }
@@ -97,10 +80,10 @@ fn a_queue_switched_off_keeps_its_work() {
             let mut rig = Rig::new(arch);
             let data = pattern(8 * 65536, 2);
             rig.poke(SRC, &data);
-            rig.start(0, 0, &copies(arch, 8, 65536));
-            pass(&mut rig, 4_000);
+            rig.start(0, 0, &Program::copies(arch, 8, 65536));
+            rig.pass(Duration::from_ns(4_000));
             enable(&mut rig, direction, 0, true, false);
-            pass(&mut rig, 300_000);
+            rig.pass(Duration::from_ns(300_000));
             let done = rig.system.counters().packets;
             assert!((0..8).contains(&done), "{arch} {direction:?}: {done}");
             enable(&mut rig, direction, 0, true, true);
@@ -116,7 +99,7 @@ fn a_queue_switched_off_keeps_its_work() {
 fn prefetch_off_keeps_the_doorbells() {
     let arch = Arch::V3;
     let mut rig = Rig::new(arch);
-    let program = copies(arch, 20, 64);
+    let program = Program::copies(arch, 20, 64);
     rig.init(0, 0, 32);
     for direction in Direction::ALL {
         enable(&mut rig, direction, 0, false, true);
@@ -125,7 +108,7 @@ fn prefetch_off_keeps_the_doorbells() {
     rig.write_ring(0, 0, Direction::S2m, &program.rx);
     rig.doorbell(0, 0, Direction::S2m, 20);
     rig.doorbell(0, 0, Direction::M2s, 20);
-    pass(&mut rig, 100_000);
+    rig.pass(Duration::from_ns(100_000));
     let heads = Direction::ALL.map(|direction| head(&mut rig, direction, 0));
     assert_eq!((heads, rig.system.counters().packets), ([0, 0], 0));
     for direction in Direction::ALL {
@@ -142,10 +125,10 @@ fn the_dmb_strobe_ends_a_suspension() {
     let cycles = |strobe: bool| {
         let mut rig = Rig::new(arch);
         rig.poke(SRC, &pattern(2 * 65536, 6));
-        let mut program = copies(arch, 2, 65536);
+        let mut program = Program::copies(arch, 2, 65536);
         program.tx[0].words[0] |= 1 << 30;
         rig.start(0, 0, &program);
-        pass(&mut rig, 2_000);
+        rig.pass(Duration::from_ns(2_000));
         let status = |rig: &mut Rig| {
             QueueStatus::from_bits(
                 rig.read_reg(0, Direction::M2s.queue_reg(QueueId(0), queue::STATUS)),
@@ -174,7 +157,7 @@ fn an_rx_trigger_alone_is_a_prefetch() {
     for arch in Arch::ALL {
         let mut rig = Rig::new(arch);
         rig.poke(SRC, &pattern(6000, 9));
-        let program = copies(arch, 1, 6000);
+        let program = Program::copies(arch, 1, 6000);
         // Rx descriptors of 1000 and 9000 bytes: the packet needs both and does not fill the second.
         let mut rx = Program::default();
         for (at, len) in [(DST, 1000), (DST + 1000, 9000)] {
@@ -185,7 +168,7 @@ fn an_rx_trigger_alone_is_a_prefetch() {
         rig.write_ring(0, 0, Direction::S2m, &rx.rx);
         rig.doorbell(0, 0, Direction::S2m, 2);
         assert_eq!(rig.wait(Condition::Idle), WaitOutcome::Met, "{arch}");
-        pass(&mut rig, 10_000);
+        rig.pass(Duration::from_ns(10_000));
         assert_eq!(head(&mut rig, Direction::S2m, 0), 2);
         assert_eq!(rig.system.counters().bytes_written, 0);
         rig.doorbell(0, 0, Direction::M2s, 1);

@@ -32,11 +32,6 @@ const NEW_RINGS: [u64; 2] = [0x700_0000, 0x710_0000];
 const QUEUE: u8 = 0;
 const NEIGHBOUR: u8 = 5;
 
-fn pass(rig: &mut Rig, ns: u64) {
-    let until = rig.system.now() + Duration::from_ns(ns);
-    rig.wait(Condition::Until(until));
-}
-
 /// Stops one half of the queue and resets it.
 fn strobe(rig: &mut Rig, direction: Direction) {
     let cfg = QueueCfg::new().into_bits();
@@ -83,9 +78,7 @@ fn sums(arch: Arch, (src, dst): (u64, u64), packets: u64) -> Program {
         let to = [Addr(dst + 2048 * n)];
         let mut packet = CcePacket::new(&sources, &to, 1024, DType::Bfloat16);
         packet.acc_dtype = DType::Fp32;
-        let built = build_cce_packet(arch, CceType::Add, &packet, RingId::FIRST_LAP).unwrap();
-        program.tx.extend(built.tx);
-        program.rx.extend(built.rx);
+        program.packet(build_cce_packet(arch, CceType::Add, &packet, RingId::FIRST_LAP).unwrap());
     }
     program
 }
@@ -205,13 +198,13 @@ fn a_queue_starts_clean_whenever_and_however_it_was_reset() {
                     let beside = copies(arch, BESIDE, STEADY);
                     rig.start(0, NEIGHBOUR, &beside);
                     rig.start(0, QUEUE, &old);
-                    pass(&mut rig, at);
+                    rig.pass(Duration::from_ns(at));
                     // M2S is stopped before anything is reset, as drivers do.
                     let off = QueueCfg::new().into_bits();
                     rig.reg(0, M2s.queue_reg(QueueId(QUEUE), queue::CFG), off);
                     for direction in order {
                         strobe(&mut rig, *direction);
-                        pass(&mut rig, apart);
+                        rig.pass(Duration::from_ns(apart));
                     }
                     for direction in order {
                         revive(&mut rig, *direction, 32);
@@ -244,7 +237,7 @@ fn compute_packets_are_dropped_too() {
             for order in [[M2s, S2m], [S2m, M2s]] {
                 let mut rig = fresh(arch);
                 rig.start(0, QUEUE, &sums(arch, OLD, 20));
-                pass(&mut rig, at);
+                rig.pass(Duration::from_ns(at));
                 order
                     .into_iter()
                     .for_each(|direction| strobe(&mut rig, direction));
@@ -295,7 +288,7 @@ fn resets_do_not_wear_the_data_fifo_out() {
         ];
         for round in 0..120u64 {
             rig.start(0, QUEUE, &programs[round as usize % 3]);
-            pass(&mut rig, 300 + 37 * round);
+            rig.pass(Duration::from_ns(300 + 37 * round));
             Direction::ALL
                 .into_iter()
                 .for_each(|direction| strobe(&mut rig, direction));
@@ -369,7 +362,7 @@ fn all_queues_are_reset_at_once() {
         for q in 0..16 {
             rig.start(0, q, &old);
         }
-        pass(&mut rig, 2000);
+        rig.pass(Duration::from_ns(2000));
         let reset = QueueSwCtrl::new().with_rst_q(true).into_bits();
         for q in 0..16 {
             for direction in Direction::ALL {
@@ -403,7 +396,7 @@ fn the_tx_half_alone_can_be_reset() {
     for arch in Arch::ALL {
         let mut rig = fresh(arch);
         rig.start(0, QUEUE, &copies(arch, OLD, STEADY));
-        pass(&mut rig, 3000);
+        rig.pass(Duration::from_ns(3000));
         strobe(&mut rig, M2s);
         rig.idle();
         let current = |rig: &mut Rig| {
@@ -433,7 +426,7 @@ fn the_rx_half_alone_leaves_packets_without_an_acknowledgement() {
         for stopped in [false, true] {
             let mut rig = fresh(arch);
             rig.start(0, QUEUE, &copies(arch, OLD, STEADY));
-            pass(&mut rig, 3000);
+            rig.pass(Duration::from_ns(3000));
             if stopped {
                 let off = QueueCfg::new().into_bits();
                 rig.reg(0, M2s.queue_reg(QueueId(QUEUE), queue::CFG), off);
@@ -464,7 +457,7 @@ fn the_rx_half_alone_leaves_packets_without_an_acknowledgement() {
 fn changes_under_work_are_told() {
     let mut rig = fresh(Arch::V3);
     rig.start(0, QUEUE, &copies(Arch::V3, OLD, STEADY));
-    pass(&mut rig, 1000);
+    rig.pass(Duration::from_ns(1000));
     rig.reg(0, M2s.queue_reg(QueueId(QUEUE), queue::DRL), 64);
     rig.reg(0, S2m.queue_reg(QueueId(QUEUE), queue::DRBP_HIGH), 1);
     Direction::ALL
@@ -573,7 +566,7 @@ proptest! {
                     rig.doorbell(0, QUEUE, S2m, rx);
                     rig.doorbell(0, QUEUE, M2s, tx);
                 }
-                Happening::Wait(ns) => pass(&mut rig, ns),
+                Happening::Wait(ns) => rig.pass(Duration::from_ns(ns)),
                 Happening::Strobe(half, bits) => {
                     rig.reg(0, half.queue_reg(QueueId(QUEUE), queue::sw_ctrl(half)), bits);
                 }
@@ -600,7 +593,7 @@ proptest! {
         }
         for half in order {
             strobe(&mut rig, half);
-            pass(&mut rig, apart);
+            rig.pass(Duration::from_ns(apart));
         }
         for half in order {
             revive(&mut rig, half, 32);
@@ -610,7 +603,7 @@ proptest! {
             rig.reg(0, half.global_reg(global::CHANGE_STATE), normal);
         }
         if fault.is_some() {
-            pass(&mut rig, 3000);
+            rig.pass(Duration::from_ns(3000));
             // It was meant for the old program.
             prop_assume!(rig.system.faults_struck() == 1);
         }

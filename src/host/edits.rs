@@ -272,14 +272,11 @@ impl Vring {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::desc::{Buffer, CmeMeta, CopyPacket, MetaCtrl, RingId};
+    use crate::desc::CopyPacket;
+    use crate::host::test_packets::{buffer, checksum};
 
     fn vring(arch: Arch) -> Vring {
         Vring::new(arch, "v").unwrap()
-    }
-
-    fn buffer(at: u64, len: u64) -> Buffer {
-        Buffer { at: Addr(at), len }
     }
 
     fn dmbs(vring: &Vring) -> Vec<bool> {
@@ -302,16 +299,7 @@ mod tests {
         vring.set_dmb_on_last_packet().unwrap();
         assert_eq!(dmbs(&vring), [false, false, false, true, false, false]);
 
-        let mut packet = packet;
-        // A CRC-32 from the stored value, with copy.
-        packet.meta_ctrl = MetaCtrl::from_bits(0x0118_8003);
-        packet.meta = Some(CmeMeta {
-            index: RingId::FIRST_LAP,
-            meta_ctrl: MetaCtrl::PLAIN_COPY,
-            meta1: 0,
-            meta2: 0,
-        });
-        vring.add_dma_packet(&packet).unwrap();
+        vring.add_dma_packet(&checksum(packet)).unwrap();
         vring.set_dmb_on_last_packet().unwrap();
         assert_eq!(dmbs(&vring)[6..], [true, false, false, false]);
     }

@@ -65,6 +65,8 @@ mod set;
 mod template;
 #[cfg(test)]
 mod test_bus;
+#[cfg(test)]
+mod test_packets;
 mod transpose;
 mod user_bar;
 mod vring;

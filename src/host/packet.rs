@@ -91,12 +91,7 @@ impl Vring {
 mod tests {
     use super::*;
     use crate::arch::Arch;
-    use crate::desc::{Buffer, MetaCtrl};
-    use crate::units::Addr;
-
-    fn buffer(at: u64, len: u64) -> Buffer {
-        Buffer { at: Addr(at), len }
-    }
+    use crate::host::test_packets::{buffer, checksum};
 
     #[test]
     fn counts_and_totals() {
@@ -123,15 +118,7 @@ mod tests {
     fn the_index_of_the_vring_is_in_the_meta_descriptor() {
         let mut vring = Vring::new(Arch::V3, "v").unwrap();
         let ends = [buffer(0x100, 64)];
-        let mut packet = CopyPacket::new(&ends, &ends);
-        // A CRC-32 from the stored value, with copy.
-        packet.meta_ctrl = MetaCtrl::from_bits(0x0118_8003);
-        packet.meta = Some(CmeMeta {
-            index: RingId::FIRST_LAP,
-            meta_ctrl: MetaCtrl::PLAIN_COPY,
-            meta1: 0,
-            meta2: 0,
-        });
+        let packet = checksum(CopyPacket::new(&ends, &ends));
         for vring_idx in [0, 1, 3] {
             vring.add_dma_packet_v2(vring_idx, &packet).unwrap();
         }

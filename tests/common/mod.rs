@@ -9,13 +9,17 @@ use udma_sim::arch::regs::{
 };
 use udma_sim::arch::{Arch, EngineId, EventBlock, QueueId};
 use udma_sim::config::Config;
-use udma_sim::desc::{BarrierMode, CopyFlags, Descriptor, RingId, build_copy};
-use udma_sim::host::Bus;
+use udma_sim::desc::{BarrierMode, BuiltPacket, CopyFlags, Descriptor, RingId, build_copy};
+use udma_sim::host::{Bus, Pring, QueueOptions, QueuePair, QueueSetup};
 use udma_sim::sim::Duration;
 use udma_sim::system::{Condition, System, WaitOutcome};
 use udma_sim::units::Addr;
 
 pub const MS: Duration = Duration::from_ns(1_000_000);
+
+/// What copies read and where they write unless a test says otherwise: HBM, a MiB each.
+pub const SRC: u64 = 0x10_0000;
+pub const DST: u64 = 0x20_0000;
 
 /// A config with keys replaced: `("jitter = \"0ns\"", "jitter = \"3us\"")`.
 pub fn config(arch: Arch, edits: &[(&str, &str)]) -> Config {
@@ -44,6 +48,22 @@ pub struct Program {
 }
 
 impl Program {
+    /// Packets of one copy each, one behind the other from [`SRC`] to [`DST`].
+    pub fn copies(arch: Arch, count: u64, len: u32) -> Program {
+        let mut program = Program::default();
+        for n in 0..count {
+            let at = n * u64::from(len);
+            program.copy(arch, SRC + at, DST + at, len, BarrierMode::None);
+        }
+        program
+    }
+
+    pub fn packet(&mut self, built: BuiltPacket) -> &mut Self {
+        self.tx.extend(built.tx);
+        self.rx.extend(built.rx);
+        self
+    }
+
     pub fn copy(
         &mut self,
         arch: Arch,
@@ -182,6 +202,11 @@ impl Rig {
         self.system.run_until(&until, MS)
     }
 
+    /// Lets time pass, whatever happens meanwhile.
+    pub fn pass(&mut self, time: Duration) {
+        self.wait(Condition::Until(self.system.now() + time));
+    }
+
     pub fn idle(&mut self) {
         let outcome = self.wait(Condition::Idle);
         let errors: Vec<String> = (self.system.engines_in_use().into_iter())
@@ -191,6 +216,31 @@ impl Rig {
             .collect();
         assert_eq!(outcome, WaitOutcome::Met, "{errors:?}");
     }
+}
+
+/// A Tx and an Rx ring of so many descriptors.
+pub fn prings(tx: u64, rx: u64, descs: u32) -> (Pring, Pring) {
+    let ring = |direction, at| Pring::new(direction, Addr(at), descs).unwrap();
+    (ring(Direction::M2s, tx), ring(Direction::S2m, rx))
+}
+
+/// A queue with these rings, set up by the host side's driver.
+pub fn queue_pair(
+    bus: &mut dyn Bus,
+    arch: Arch,
+    engine: EngineId,
+    queue: u32,
+    (tx, rx): (&Pring, &Pring),
+) -> QueuePair {
+    let setup = QueueSetup {
+        arch,
+        engine,
+        queue,
+        tx,
+        rx,
+        options: QueueOptions::default(),
+    };
+    QueuePair::init(bus, setup).unwrap()
 }
 
 /// Bytes that differ from their neighbours and from zero.

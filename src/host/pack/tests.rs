@@ -1,8 +1,7 @@
 use super::*;
 use crate::arch::Arch;
-use crate::desc::{
-    BarrierMode, Buffer, CcePacket, CmeMeta, CopyPacket, DType, KbinOp, MetaCtrl, RingId, packets,
-};
+use crate::desc::{BarrierMode, CcePacket, CopyPacket, DType, KbinOp, packets};
+use crate::host::test_packets::{buffer, checksum};
 use crate::units::Addr;
 
 const MAX: u64 = 1 << 20;
@@ -86,12 +85,7 @@ fn a_barrier_ends_its_packet() {
 #[test]
 fn what_follows_a_barrier_in_its_packet_stays() {
     let mut vring = copies(Arch::V2, 1, 64);
-    let parts: Vec<Buffer> = (0..3)
-        .map(|n| Buffer {
-            at: Addr(n * 0x100),
-            len: 8,
-        })
-        .collect();
+    let parts: Vec<_> = (0..3).map(|n| buffer(n * 0x100, 8)).collect();
     let mut packet = CopyPacket::new(&parts, &parts);
     packet.barrier = BarrierMode::Dmb;
     vring.add_dma_packet(&packet).unwrap();
@@ -116,7 +110,6 @@ fn what_follows_a_barrier_in_its_packet_stays() {
 
 #[test]
 fn cuts_only_where_both_rings_end_a_descriptor() {
-    let buffer = |at, len| Buffer { at: Addr(at), len };
     let mut vring = Vring::new(Arch::V3, "v").unwrap();
     let sources = [buffer(0, 8), buffer(8, 8), buffer(16, 16), buffer(32, 32)];
     let destinations = [buffer(0x1000, 16), buffer(0x1010, 16), buffer(0x1020, 32)];
@@ -132,25 +125,8 @@ fn cuts_only_where_both_rings_end_a_descriptor() {
 #[test]
 fn other_operations_stay_as_they_are() {
     let mut vring = copies(Arch::V3, 2, 64);
-    let ends = [
-        Buffer {
-            at: Addr(0x100),
-            len: 64,
-        },
-        Buffer {
-            at: Addr(0x200),
-            len: 64,
-        },
-    ];
-    let mut packet = CopyPacket::new(&ends, &ends);
-    // A CRC-32 from the stored value, with copy.
-    packet.meta_ctrl = MetaCtrl::from_bits(0x0118_8003);
-    packet.meta = Some(CmeMeta {
-        index: RingId::FIRST_LAP,
-        meta_ctrl: MetaCtrl::PLAIN_COPY,
-        meta1: 0,
-        meta2: 0,
-    });
+    let ends = [buffer(0x100, 64), buffer(0x200, 64)];
+    let packet = checksum(CopyPacket::new(&ends, &ends));
     vring.add_dma_packet(&packet).unwrap();
     vring.add_dma_packet(&packet).unwrap();
     let before = tx(&vring)[2..].to_vec();
