@@ -442,7 +442,7 @@ fn a_transpose_elsewhere_is_refused() {
         ),
         (
             with(&|words| words[0] -= 32),
-            "the source has 224 bytes; the dimensions require 256",
+            "the destination has 224 bytes; the dimensions require 256",
         ),
     ] {
         for masked in [false, true] {

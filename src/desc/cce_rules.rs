@@ -1,5 +1,6 @@
 //! The rules of reductions, for who builds and who executes them (`docs/hardware.md`, "Data types"; the
-//! limits are in `arch/`).
+//! limits are in `arch/`). Both check them in the order in which they come in a packet: number of sources,
+//! destinations, constant, operands and scales, at last [`CceShape`].
 
 use super::{CceType, DType, FmaSelector};
 use crate::arch::{Arch, ArchSpec};
@@ -30,6 +31,9 @@ pub enum CceRule {
     /// Too few or too many sources.
     #[error("{0} sources; a reduction takes 1 to {MAX_CCE_SOURCES}")]
     Sources(usize),
+    /// A constant for an operation that takes none.
+    #[error("CCE type {0} does not take a constant; only MIN and MAX do")]
+    Constant(u8),
     /// A scale that is not fp32.
     #[error("a scale has type {}; it must be fp32", .0.map_or("0", DType::name))]
     ScaleDtype(Option<DType>),
@@ -121,14 +125,11 @@ pub struct CceShape {
 }
 
 impl CceShape {
-    /// Checks number, types and size of the sources. Returns the types that the elements travel in.
+    /// Checks types and size of the sources. Returns the types that the elements travel in.
     ///
     /// # Errors
     /// [`CceRule`] for what `spec` does not take.
     pub fn check(&self, spec: &ArchSpec) -> Result<CceTypes, CceRule> {
-        if !(1..=MAX_CCE_SOURCES).contains(&self.sources) {
-            return Err(CceRule::Sources(self.sources));
-        }
         let CceTypes {
             in_dtype,
             out_dtype,
@@ -200,6 +201,17 @@ impl CceShape {
             acc_dtype: lane,
             out_dtype: lane,
         }
+    }
+}
+
+/// Whether a reduction takes so many sources.
+///
+/// # Errors
+/// [`CceRule::Sources`].
+pub fn check_sources(sources: usize) -> Result<(), CceRule> {
+    match (1..=MAX_CCE_SOURCES).contains(&sources) {
+        true => Ok(()),
+        false => Err(CceRule::Sources(sources)),
     }
 }
 

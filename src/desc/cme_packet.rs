@@ -1,7 +1,7 @@
 //! The rules of packets of the CME class, copies and checksums, for who builds and who executes them
 //! (`docs/compute.md`, "Checksums").
 
-use super::{CmeOp, Descriptor, MetaCtrl, TxDesc};
+use super::{CmeOp, Descriptor, MetaCtrl, OtherOp, TxDesc};
 
 /// Bytes of the words whose bytes the swap of a checksum's source exchanges: modelled (C).
 pub const SOURCE_SWAP_BYTES: u32 = 4;
@@ -42,13 +42,8 @@ pub enum CmeError {
     #[error("duplicate meta descriptor")]
     SecondMeta,
     /// Data descriptors of one packet ask for different things.
-    #[error("op word {found:#010x} in a packet with op word {first:#010x}")]
-    OtherOp {
-        /// Word of the packet's first data descriptor.
-        first: u32,
-        /// Word of this one.
-        found: u32,
-    },
+    #[error(transparent)]
+    OtherOp(#[from] OtherOp),
     /// Data before the first block.
     #[error("is_first_block is not set on the first data descriptor")]
     NoFirstBlock,
@@ -145,7 +140,7 @@ pub fn check_cme_packet(descs: &[Descriptor]) -> Result<CmePacket, (usize, CmeEr
     let same = |tx: TxDesc| tx.meta_ctrl.operation() == word.operation();
     let other = |(index, tx): (usize, TxDesc)| {
         let (first, found) = (word.into_bits(), tx.meta_ctrl.into_bits());
-        (index, CmeError::OtherOp { first, found })
+        (index, OtherOp { first, found }.into())
     };
     let op = CmeOp::from_bits(word.op_type());
     if op == CmeOp::Copy {

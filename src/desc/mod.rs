@@ -48,7 +48,7 @@ mod written;
 pub use build::{BarrierMode, BuildError, CopyFlags, InvalidBarrierMode, build_copy};
 pub use cce_rules::{
     CCE_GRANULE_BYTES, CceRule, CceShape, CceTypes, MAX_CCE_SOURCES, check_constant_dtype,
-    check_copies, check_scale_dtype, check_selectors, is_cast, same_cce_class,
+    check_copies, check_scale_dtype, check_selectors, check_sources, is_cast, same_cce_class,
 };
 pub use cme_packet::{CmeError, CmePacket, SOURCE_SWAP_BYTES, check_cme_packet};
 pub use completion_record::CompletionRecord;
@@ -63,7 +63,7 @@ pub use len_ctrl::{LenCtrl, LengthError, MAX_DESC_BYTES, RingId};
 pub use meta_ctrl::{CmeOp, MetaCtrl, SsmaeOp};
 pub use notification::{NOTIFICATION_BYTES, Notification};
 pub use op::{
-    AddWord, CceType, ExtWord, FmaWord, GceWord, MinMaxWord, OpWord, ReplicationWord,
+    AddWord, CceType, ExtWord, FmaWord, GceWord, MinMaxWord, OpWord, OtherOp, ReplicationWord,
     StridingSplitWord, TransposeWord,
 };
 pub use packet::{Packet, PacketFault, PacketTracker, Packets, Tracked, packets};
@@ -76,6 +76,6 @@ pub use transpose::{
 pub use transpose_packet::{
     MAX_TRANSPOSE_BYTES, TRANSPOSE_ALIGN_BYTES, TRANSPOSE_TILE_ROWS, TransposeError,
     TransposePacket, build_transpose_packet, check_transpose_dims, check_transpose_place,
-    check_transpose_tile,
+    check_transpose_size, check_transpose_tile,
 };
 pub use written::written_bytes;

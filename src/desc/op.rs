@@ -7,6 +7,16 @@
 use super::{DType, MetaCtrl, SsmaeOp};
 use bitfield_struct::bitfield;
 
+/// Descriptors of one packet ask for different things.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("op word {found:#010x} in a packet with op word {first:#010x}")]
+pub struct OtherOp {
+    /// Word of the packet's first data descriptor.
+    pub first: u32,
+    /// Word of this one.
+    pub found: u32,
+}
+
 /// Kind of a compute operation, SDMA_CCETYPE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CceType {

@@ -19,6 +19,7 @@ use super::{
     BarrierMode, BuildError, BuiltPacket, CceRule, CceShape, CceTypes, ComputeMetaWord, DType,
     FmaSelector, LenCtrl, MetaOp, OperandWord, PacketLimitError, RingId, RxDesc, TxDesc,
     TxMetaDesc, check_constant_dtype, check_copies, check_scale_dtype, check_selectors,
+    check_sources,
 };
 use crate::arch::Arch;
 use crate::units::Addr;
@@ -165,9 +166,6 @@ pub enum CceError {
         /// Sources given.
         sources: usize,
     },
-    /// A constant for an operation that takes none.
-    #[error("CCE type {0} does not take a constant; only MIN and MAX do")]
-    Constant(u8),
     /// FMA cannot convert.
     #[error("FMA writes the type it reads, {}; out dtype {} is not possible", .in_dtype.name(), .out_dtype.name())]
     FmaOut {
@@ -232,6 +230,7 @@ impl<'p> Builder<'p> {
             return Err(CceError::Op(op.into_bits().into()));
         }
         let sources = packet.sources.len();
+        check_sources(sources)?;
         match packet.destinations.len() as u64 {
             0 => return Err(CceError::NoDestination),
             1 => {}
@@ -240,7 +239,7 @@ impl<'p> Builder<'p> {
         let constant = packet.cce_info.and_then(|info| info.constant);
         if let Some(constant) = constant {
             if !min_max {
-                return Err(CceError::Constant(op.into_bits()));
+                return Err(CceRule::Constant(op.into_bits()).into());
             }
             check_constant_dtype(constant.dtype)?;
         }
@@ -282,12 +281,12 @@ impl<'p> Builder<'p> {
 
     fn check_fma(packet: &CcePacket) -> Result<(), CceError> {
         let info = packet.cce_info.ok_or(CceError::NoInfo)?;
-        check_scale_dtype(Some(info.scale_dtype))?;
         let (scales, sources) = (info.scales.len(), packet.sources.len());
         if scales != sources {
             return Err(CceError::Scales { scales, sources });
         }
         check_selectors(info.selectors)?;
+        check_scale_dtype(Some(info.scale_dtype))?;
         let (in_dtype, out_dtype) = (packet.in_dtype, packet.out_dtype);
         if in_dtype != out_dtype {
             return Err(CceError::FmaOut {

@@ -58,7 +58,7 @@ pub enum TransposeError {
         limit: u64,
     },
     /// A source or a destination of another size than the dimensions say.
-    #[error("{end} has {bytes} bytes; the dimensions require {wanted}")]
+    #[error("the {end} has {bytes} bytes; the dimensions require {wanted}")]
     Size {
         /// `source` or `destination`.
         end: &'static str,
@@ -130,10 +130,20 @@ pub fn build_transpose_packet(
     packet: &TransposePacket,
     ring: RingId,
 ) -> Result<BuiltPacket, TransposeError> {
-    let dtype = check(packet)?;
-    let target = match arch {
-        Arch::V2 => packet.destination.at,
-        Arch::V3 | Arch::V4 => state_buffer_target(arch, packet)?.addr(),
+    let (dims, element_bytes) = (packet.dims, packet.element_bytes);
+    let dtype = check_transpose_dims(dims, element_bytes)?;
+    let to_state_buffer = arch.spec().caps.state_buffer_transpose;
+    if to_state_buffer {
+        check_transpose_tile(packet.permutation, dims, element_bytes)?;
+    }
+    let wanted = dims.elements() * u64::from(element_bytes);
+    check_transpose_size("source", packet.source.len, wanted)?;
+    let target = match to_state_buffer {
+        true => state_buffer_target(arch, packet, wanted)?.addr(),
+        false => {
+            check_transpose_size("destination", packet.destination.len, wanted)?;
+            packet.destination.at
+        }
     };
     let word = TransposeWord::new()
         .with_element_bytes(packet.element_bytes as u8)
@@ -170,19 +180,19 @@ pub fn build_transpose_packet(
     Ok(built)
 }
 
-/// What every generation insists on; returns the type of the elements.
-fn check(packet: &TransposePacket) -> Result<DType, TransposeError> {
-    let dtype = check_transpose_dims(packet.dims, packet.element_bytes)?;
-    let wanted = packet.dims.elements() * u64::from(packet.element_bytes);
-    for (end, bytes) in [
-        ("source", packet.source.len),
-        ("destination", packet.destination.len),
-    ] {
-        if bytes != wanted {
-            return Err(TransposeError::Size { end, bytes, wanted });
-        }
+/// Whether the source or the destination of a transpose is as large as its dimensions require.
+///
+/// # Errors
+/// [`TransposeError::Size`].
+pub fn check_transpose_size(
+    end: &'static str,
+    bytes: u64,
+    wanted: u64,
+) -> Result<(), TransposeError> {
+    match bytes == wanted {
+        true => Ok(()),
+        false => Err(TransposeError::Size { end, bytes, wanted }),
     }
-    Ok(dtype)
 }
 
 /// Whether any generation transposes such a source; the type of the elements.
@@ -266,10 +276,12 @@ pub fn check_transpose_place(
     Ok(())
 }
 
-/// What a transpose into a State Buffer insists on; returns the packed destination.
+/// What a transpose into a State Buffer insists on, whose result has `wanted` bytes; returns the packed
+/// destination.
 fn state_buffer_target(
     arch: Arch,
     packet: &TransposePacket,
+    wanted: u64,
 ) -> Result<TransposeTarget, TransposeError> {
     let (dims, element_bytes, at) = (packet.dims, packet.element_bytes, packet.destination.at);
     let map = &arch.spec().map;
@@ -279,7 +291,7 @@ fn state_buffer_target(
         (offset < buffer.window()).then_some((*base, offset))
     });
     let (base, offset) = window.ok_or(TransposeError::NotStateBuffer(at))?;
-    check_transpose_tile(packet.permutation, dims, element_bytes)?;
+    check_transpose_size("destination", packet.destination.len, wanted)?;
     let (partition, offset) = (offset / buffer.stride, offset % buffer.stride);
     // A column of the tile is a row of the result.
     let [_, rows, columns, _] = dims.0;
@@ -397,7 +409,7 @@ mod tests {
         packet.destination.len = 33;
         assert_eq!(
             build(Arch::V2, &packet).unwrap_err().to_string(),
-            "destination has 33 bytes; the dimensions require 32"
+            "the destination has 33 bytes; the dimensions require 32"
         );
     }
 

@@ -5,6 +5,7 @@ use super::core::Core;
 use crate::arch::QueueId;
 use crate::desc::{
     RxDesc, TRANSPOSE_FLUSH_OFFSET, TransposeError, TransposeTarget, check_transpose_place,
+    check_transpose_size,
 };
 use crate::units::Addr;
 
@@ -55,9 +56,8 @@ impl Destination {
             .ok_or(TransposeError::NotStateBuffer(at))?;
         let said = u64::from(target.rows() * target.element_bytes());
         let (len, wanted) = (u64::from(rx.len_ctrl.byte_len()), rows.count * rows.bytes);
-        if (said, len) != (rows.bytes, wanted) {
-            let bytes = len.min(said * rows.count);
-            return Err(Reason::TransposeLength { bytes, wanted });
+        for bytes in [said * rows.count, len] {
+            check_transpose_size("destination", bytes, wanted)?;
         }
         let buffer = &map.state_buffer;
         let (partition, offset) = (u64::from(target.partition()), u64::from(target.offset()));

@@ -1,5 +1,5 @@
 //! Builders and device agree: what a builder accepts the device plans, and a packet put together without the
-//! builder's checks is refused by both or by neither, for the same reason.
+//! builder's checks is refused by both or by neither, by the same rule.
 
 use crate::support::setup;
 use proptest::prelude::*;
@@ -33,6 +33,8 @@ fn any_elements() -> impl Strategy<Value = u32> {
 struct Asked {
     op: CceType,
     sources: usize,
+    /// Scales of an FMA, mostly one for each source.
+    scales: usize,
     copies: usize,
     elements: u32,
     dtypes: [DType; 3],
@@ -50,13 +52,19 @@ fn any_reduction() -> impl Strategy<Value = Asked> {
         [a, b, if same > 0 { a } else { c }]
     });
     let scale = prop_oneof![6 => Just(DType::Fp32), 1 => any_dtype()];
+    let missing = prop_oneof![6 => Just(0usize), 1 => 1usize..40];
+    let constant = prop::option::of(any_dtype());
     let selectors = [0u8..3, 0u8..3, 0u8..4];
     (
         (0u8..4, sources, copies, any_elements()),
-        (dtypes, prop::option::of(any_dtype()), selectors, scale),
-        prop::option::of(any::<u32>()),
+        (dtypes, constant, selectors, scale),
+        (
+            prop::option::of(any::<u32>()),
+            missing,
+            prop::bool::weighted(0.1),
+        ),
     )
-        .prop_map(|(what, how, seed)| {
+        .prop_map(|(what, how, (seed, missing, misplaced))| {
             let op = CceType::from_bits(what.0);
             let min_max = matches!(op, CceType::Min | CceType::Max);
             let [in_dtype, acc_dtype, out_dtype] = how.0;
@@ -69,10 +77,12 @@ fn any_reduction() -> impl Strategy<Value = Asked> {
             Asked {
                 op,
                 sources: what.1,
+                scales: what.1.saturating_sub(missing),
                 copies: what.2,
                 elements: what.3,
                 dtypes: [in_dtype, acc_dtype, out_dtype],
-                constant: how.1.filter(|_| min_max),
+                // Now and then for an operation that takes none.
+                constant: how.1.filter(|_| min_max || misplaced),
                 selectors: how.2,
                 scale_dtype: how.3,
                 seed,
@@ -83,7 +93,7 @@ fn any_reduction() -> impl Strategy<Value = Asked> {
 impl Asked {
     fn build(&self, arch: Arch) -> Result<BuiltPacket, CceError> {
         let (sources, destinations) = (vec![AT; self.sources], vec![AT; self.copies]);
-        let scales = vec![0.5; self.sources];
+        let scales = vec![0.5; self.scales];
         let mut packet = CcePacket::new(&sources, &destinations, self.elements, self.dtypes[0]);
         [packet.in_dtype, packet.acc_dtype, packet.out_dtype] = self.dtypes;
         packet.seed = self.seed;
@@ -119,12 +129,14 @@ impl Asked {
             let mut word =
                 0x0200_0000 | last | read << 8 | acc << 16 | u32::from(self.op.into_bits());
             if self.op == CceType::Fma {
-                descs.push(meta(0x0400_0000, a << 24 | b << 26 | c << 28, 0));
+                if n < self.scales {
+                    descs.push(meta(0x0400_0000, a << 24 | b << 26 | c << 28, 0));
+                }
                 word |= 0x10_0000 | u32::from(self.scale_dtype.code()) << 12;
             } else {
                 word |= written << 12;
             }
-            if let Some(dtype) = self.constant {
+            if let (Some(dtype), CceType::Min | CceType::Max) = (self.constant, self.op) {
                 word |= 0x20 | u32::from(dtype.code() & 7) << 20;
             }
             descs.push(Descriptor {
@@ -170,16 +182,21 @@ proptest! {
             prop_assert_eq!(planned.unwrap().result_bytes as u64, built.rx_bytes());
         }
         let Some(descs) = asked.unchecked() else {
-            let beyond = matches!(built, Err(CceError::Rule(_) | CceError::Limit(_)));
-            prop_assert!(beyond, "{:?}", built);
+            prop_assert!(built.is_err());
             return Ok(());
         };
         let planned = plan(&descs, &setup(arch));
         match (&built, &planned) {
             (Ok(_), Ok(_)) => {}
-            // One packet may break several rules; each side names the one it comes to first.
-            (Err(CceError::Rule(_)), Err(refusal)) => {
-                prop_assert!(matches!(refusal.reason, Reason::Cce(_)), "{}", refusal);
+            (Err(CceError::Rule(rule)), Err(refusal)) => {
+                prop_assert_eq!(Reason::Cce(*rule), refusal.reason);
+            }
+            // Scales are arguments here. There they come in meta descriptors with the selectors, the first of
+            // which may be wrong before one is found missing.
+            (Err(CceError::Scales { .. }), Err(refusal)) => {
+                let reason = refusal.reason;
+                let selector = matches!(reason, Reason::Cce(CceRule::Selector(_)));
+                prop_assert!(selector || matches!(reason, Reason::MissingMeta(_)), "{}", refusal);
             }
             // The prefetch refuses longer packets before anybody looks inside.
             (Err(CceError::Limit(limit)), _) => {
@@ -199,6 +216,7 @@ proptest! {
         let asked = Asked {
             op: CceType::Add,
             sources: 1,
+            scales: 0,
             copies: 1,
             elements,
             dtypes: [dtype; 3],
@@ -237,7 +255,7 @@ proptest! {
         match (&built, &planned) {
             (Ok(built), Ok(plan)) => prop_assert_eq!(built.rx_bytes(), plan.result_bytes as u64),
             (Err(CopyPacketError::Cme { desc, error }), Err(refusal)) => {
-                prop_assert_eq!((*desc, Reason::Cme(*error)), (refusal.desc, refusal.reason));
+                prop_assert_eq!((*desc, Reason::from(*error)), (refusal.desc, refusal.reason));
             }
             _ => prop_assert!(false, "builder {:?}, device {:?}", built, planned),
         }
@@ -258,13 +276,16 @@ proptest! {
         ),
         element_bytes in prop_oneof![select(vec![2u32, 4]), 0u32..10],
         name in 0usize..12,
+        beyond in prop_oneof![4 => Just(0u64), 1 => 1u64..40],
     ) {
         let permutation = Permutation::all().nth(name).unwrap();
         let dims = TransposeDims([w, x, y, z]);
+        // A source that is longer than its dimensions say, now and then.
         let len = dims.elements() * u64::from(element_bytes);
+        let source_len = len + beyond;
         let at = if arch == Arch::V2 { AT } else { arch.spec().map.tpb[0] };
         let packet = TransposePacket {
-            source: Buffer { at: AT, len },
+            source: Buffer { at: AT, len: source_len },
             destination: Buffer { at, len },
             dims,
             element_bytes,
@@ -279,7 +300,7 @@ proptest! {
             .with_dtype(known)
             .into_bits();
         let (meta1, meta2) = dims.to_words();
-        let descs = [[0x0080_0000, word, meta1, meta2], [len as u32 & 0xffff, word, AT.0 as u32, 0]]
+        let descs = [[0x0080_0000, word, meta1, meta2], [source_len as u32 & 0xffff, word, AT.0 as u32, 0]]
             .map(|words| Descriptor { words });
         let planned = plan(&descs, &setup(arch));
         match (built, planned) {

@@ -2,7 +2,7 @@
 
 use crate::support::{META, execute, plan_of, refused, ring};
 use udma_sim::arch::Arch;
-use udma_sim::desc::CmeError;
+use udma_sim::desc::{CmeError, OtherOp};
 use udma_sim::device::compute::{CrcMismatch, QueueState, Reason};
 
 /// Words of a checksum packet: exclusive-ors, then data descriptors of these lengths.
@@ -252,7 +252,7 @@ fn malformed_checksums() {
             ]
             .concat(),
             2,
-            Reason::Cme(CmeError::OtherOp {
+            Reason::OtherOp(OtherOp {
                 first: word,
                 found: word ^ 0x10_0000,
             }),

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use udma_sim::arch::Arch;
 use udma_sim::arch::regs::M2sError;
 use udma_sim::desc::{
-    CceConstant, CceInfo, CcePacket, CceRule, CceType, CmeError, DType, FmaSelector, RingId,
-    build_cce_packet,
+    CceConstant, CceInfo, CcePacket, CceRule, CceType, CmeError, DType, FmaSelector, OtherOp,
+    RingId, build_cce_packet,
 };
 use udma_sim::device::compute::{Fold, Operation, QueueState, Reason, plan};
 use udma_sim::units::Addr;
@@ -200,10 +200,10 @@ fn malformed_reductions_name_the_descriptor_and_the_reason() {
             V3,
             vec![source(DATA, word), source(DATA, last ^ 0x1000)],
             1,
-            Reason::OtherOp {
+            Reason::OtherOp(OtherOp {
                 first: word,
                 found: last ^ 0x1000,
-            },
+            }),
         ),
         (
             V3,
@@ -296,7 +296,7 @@ fn malformed_reductions_name_the_descriptor_and_the_reason() {
             V3,
             vec![meta(0x06a0_0000, 0, 0), source(DATA, last)],
             0,
-            Reason::UnexpectedMeta("ADD or FMA"),
+            Reason::Cce(CceRule::Constant(0)),
         ),
         (
             V3,

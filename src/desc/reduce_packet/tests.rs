@@ -282,7 +282,10 @@ fn what_fma_insists_on() {
         constant: Some(constant),
         ..good
     };
-    assert_eq!(refused(Some(info), DType::Bfloat16), CceError::Constant(1));
+    assert_eq!(
+        refused(Some(info), DType::Bfloat16),
+        CceRule::Constant(1).into()
+    );
 }
 
 #[test]

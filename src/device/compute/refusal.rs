@@ -3,7 +3,7 @@
 use super::crc::CrcMismatch;
 use crate::arch::Arch;
 use crate::arch::regs::M2sError;
-use crate::desc::{CceRule, CmeError, DType, TransposeError};
+use crate::desc::{CceRule, CmeError, DType, OtherOp, TransposeError};
 
 /// A packet that the stream processor refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -73,13 +73,8 @@ pub enum Reason {
     #[error("GCE (gradient compression) is not modelled")]
     Gce,
     /// Data descriptors of one packet ask for different things.
-    #[error("op word {found:#010x} in a packet with op word {first:#010x}")]
-    OtherOp {
-        /// Word of the packet's first data descriptor.
-        first: u32,
-        /// Word of this one.
-        found: u32,
-    },
+    #[error(transparent)]
+    OtherOp(#[from] OtherOp),
     /// A meta descriptor of no known kind.
     #[error("meta descriptor {0:#010x} is not of a known kind")]
     UnknownMeta(u32),
@@ -169,23 +164,24 @@ pub enum Reason {
         /// Type in the op word.
         dtype: Option<DType>,
     },
-    /// A source of another size than its dimensions say.
-    #[error("the source has {bytes} bytes; the dimensions require {wanted}")]
-    TransposeLength {
-        /// Bytes of the source.
-        bytes: u64,
-        /// Bytes of the dimensions.
-        wanted: u64,
-    },
     /// A transpose that the device does not do.
     #[error(transparent)]
     Transpose(#[from] TransposeError),
     /// A copy or a checksum that is laid out wrongly.
     #[error(transparent)]
-    Cme(#[from] CmeError),
+    Cme(CmeError),
     /// A checksum that is not the expected one.
     #[error(transparent)]
     Mismatch(#[from] CrcMismatch),
+}
+
+impl From<CmeError> for Reason {
+    fn from(error: CmeError) -> Reason {
+        match error {
+            CmeError::OtherOp(other) => Reason::OtherOp(other),
+            error => Reason::Cme(error),
+        }
+    }
 }
 
 impl Reason {

@@ -6,7 +6,7 @@ use crate::arch::ArchSpec;
 use crate::desc::{
     AddWord, CceRule, CceShape, CceType, CceTypes, ComputeMetaWord, DType, FmaSelector,
     MAX_CCE_SOURCES, MetaCtrl, MetaOp, OpWord, OperandWord, TxMetaDesc, check_constant_dtype,
-    check_copies, check_scale_dtype, check_selectors,
+    check_copies, check_scale_dtype, check_selectors, check_sources,
 };
 use crate::device::compute::reduce::{Constant, Extreme, Fma, Fold, Operand, Reduction};
 use crate::device::compute::refusal::{Reason, Refusal};
@@ -86,9 +86,9 @@ impl Sources {
             }
             so_far %= bytes;
         }
-        match starts.get(MAX_CCE_SOURCES) {
-            Some(index) => Err(refuse(*index, CceRule::Sources(starts.len()).into())),
-            None => Ok(Sources { bytes, starts }),
+        match (check_sources(starts.len()), starts.get(MAX_CCE_SOURCES)) {
+            (Err(rule), Some(index)) => Err(refuse(*index, rule.into())),
+            _ => Ok(Sources { bytes, starts }),
         }
     }
 
@@ -212,7 +212,7 @@ fn once<T>(
 
 fn constant(word: OpWord, dtype: DType, bits: u32) -> Result<Constant, Reason> {
     let OpWord::MinMax(word) = word else {
-        return Err(Reason::UnexpectedMeta("ADD or FMA"));
+        return Err(CceRule::Constant(op_of(word).into_bits()).into());
     };
     if !word.use_constant() {
         return Err(Reason::UnexpectedMeta("MIN or MAX without a constant"));
@@ -256,6 +256,14 @@ fn operands(word: OpWord, meta: TxMetaDesc, sources: &Sources) -> Result<Fma, Re
     Ok(Fma { a, b, c, scale })
 }
 
+fn op_of(word: OpWord) -> CceType {
+    match word {
+        OpWord::Fma(_) => CceType::Fma,
+        OpWord::MinMax(word) => word.sub_op(),
+        _ => CceType::Add,
+    }
+}
+
 /// The types that a reduction's elements travel in.
 fn types(
     packet: &Packet,
@@ -264,11 +272,7 @@ fn types(
     spec: &ArchSpec,
 ) -> Result<CceTypes, Refusal> {
     let here = |reason| refuse(packet.first, reason);
-    let (op, constant) = match word {
-        OpWord::Fma(_) => (CceType::Fma, false),
-        OpWord::MinMax(word) => (word.sub_op(), word.use_constant()),
-        _ => (CceType::Add, false),
-    };
+    let constant = matches!(word, OpWord::MinMax(word) if word.use_constant());
     let (in_dtype, out_dtype, acc_dtype) = match word {
         OpWord::Fma(word) => {
             check_scale_dtype(word.scale_dtype()).map_err(|rule| here(rule.into()))?;
@@ -286,7 +290,7 @@ fn types(
     };
     let need = |dtype: Option<DType>, what| dtype.ok_or(here(Reason::NoDtype(what)));
     let shape = CceShape {
-        op,
+        op: op_of(word),
         sources: sources.starts.len(),
         descriptors: packet.data().count(),
         constant,

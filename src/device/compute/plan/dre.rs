@@ -3,8 +3,8 @@
 use super::{Operation, Packet, refuse};
 use crate::arch::ArchSpec;
 use crate::desc::{
-    OpWord, Permutation, ReplicationWord, StridingSplitWord, TransposeDims, TransposeWord,
-    check_copies, check_transpose_dims, check_transpose_tile,
+    OpWord, OtherOp, Permutation, ReplicationWord, StridingSplitWord, TransposeDims, TransposeWord,
+    check_copies, check_transpose_dims, check_transpose_size, check_transpose_tile,
 };
 use crate::device::compute::refusal::{Reason, Refusal};
 use crate::device::compute::reshape::{Split, Transpose};
@@ -67,10 +67,9 @@ pub(super) fn transpose(
     let in_word = |reason: Reason| refuse(packet.first, reason);
     let in_meta = |reason: Reason| refuse(at, reason);
     if super::operation_of(meta.meta_ctrl) != super::operation_of(packet.word()) {
-        return Err(in_meta(Reason::OtherOp {
-            first: OpWord::Transpose(word).encode().into_bits(),
-            found: meta.meta_ctrl.into_bits(),
-        }));
+        let first = OpWord::Transpose(word).encode().into_bits();
+        let found = meta.meta_ctrl.into_bits();
+        return Err(in_meta(OtherOp { first, found }.into()));
     }
     let index = word.output_shape_index();
     let permutation = Permutation::from_index(index).ok_or(in_word(Reason::Permutation(index)))?;
@@ -91,13 +90,9 @@ pub(super) fn transpose(
         check_transpose_tile(permutation, dims, element_bytes.into())
             .map_err(|error| in_meta(error.into()))?;
     }
-    let (bytes, wanted) = (
-        packet.source_bytes(),
-        dims.elements() * u64::from(element_bytes),
-    );
-    if bytes != wanted {
-        return Err(in_word(Reason::TransposeLength { bytes, wanted }));
-    }
+    let wanted = dims.elements() * u64::from(element_bytes);
+    check_transpose_size("source", packet.source_bytes(), wanted)
+        .map_err(|error| in_word(error.into()))?;
     Ok(Operation::Transpose(Transpose {
         dims,
         permutation,

@@ -12,7 +12,7 @@ use super::reduce::Reduction;
 use super::refusal::{Reason, Refusal};
 use super::reshape::{Split, Transpose, replicate};
 use crate::arch::ArchSpec;
-use crate::desc::{AddWord, Descriptor, MetaCtrl, OpWord, TxDesc, TxMetaDesc};
+use crate::desc::{AddWord, Descriptor, MetaCtrl, OpWord, OtherOp, TxDesc, TxMetaDesc};
 use crate::sim::stream;
 use rand_chacha::ChaCha8Rng;
 
@@ -247,11 +247,8 @@ impl<'a> Packet<'a> {
                 if let OpWord::Ext(word) = OpWord::decode(tx.meta_ctrl) {
                     return Err(refuse(index, ext::reason(word, spec)));
                 }
-                let reason = Reason::OtherOp {
-                    first: first.into_bits(),
-                    found: tx.meta_ctrl.into_bits(),
-                };
-                return Err(refuse(index, reason));
+                let (first, found) = (first.into_bits(), tx.meta_ctrl.into_bits());
+                return Err(refuse(index, OtherOp { first, found }.into()));
             }
         }
         Ok(())
