@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use udma_sim::arch::Arch;
 use udma_sim::arch::regs::Direction;
 use udma_sim::desc::BarrierMode;
-use udma_sim::device::{Activity as Done, Station, StationState};
+use udma_sim::device::{EngineActivity as Done, Station, StationState};
 use udma_sim::sim::{Duration, Instant};
 use udma_sim::system::{Activity, Observer};
 use udma_sim::telemetry::attach;

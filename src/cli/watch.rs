@@ -64,7 +64,14 @@ impl Output {
 /// Starts to watch a machine that has not run yet.
 type Start = Box<dyn FnOnce(File, Machine, &mut System) -> io::Result<Finish>>;
 /// Writes what is still to be written once the run is over.
-type Finish = Box<dyn FnOnce(&End) -> io::Result<()>>;
+type Finish = Box<dyn FnOnce(&Over) -> io::Result<()>>;
+
+/// A run that is over.
+struct Over<'a> {
+    end: &'a End,
+    /// If somebody asked for them.
+    stats: Option<&'a Stats>,
+}
 
 /// What writes a file about a run.
 struct Sink {
@@ -106,31 +113,33 @@ impl Sink {
         Ok(())
     }
 
-    fn finish(self, end: &End) -> Result<(), Unwritable> {
+    fn finish(self, run: &Over) -> Result<(), Unwritable> {
         match self.state {
-            State::Watching(finish) => self.output.check(finish(end)),
+            State::Watching(finish) => self.output.check(finish(run)),
             State::Waiting(..) | State::Done => Ok(()),
         }
     }
 }
 
-fn stats_csv(file: File, machine: Machine, system: &mut System) -> io::Result<Finish> {
-    let stats = attach(system, Collector::new(machine));
-    Ok(Box::new(move |end| {
-        stats.with(|stats| stats.stats(end)).to_csv(&file)
+/// The watchers gather the statistics, for the report too.
+fn stats_csv(file: File, _: Machine, _: &mut System) -> io::Result<Finish> {
+    Ok(Box::new(move |run| {
+        run.stats.map_or(Ok(()), |stats| stats.to_csv(&file))
     }))
 }
 
 fn timeline(file: File, machine: Machine, system: &mut System) -> io::Result<Finish> {
     let timeline = attach(system, Timeline::new(machine, BufWriter::new(file)));
-    Ok(Box::new(move |end| {
-        timeline.with(|timeline| timeline.finish(end))
+    Ok(Box::new(move |run| {
+        timeline.with(|timeline| timeline.finish(run.end))
     }))
 }
 
 fn waves(file: File, machine: Machine, system: &mut System) -> io::Result<Finish> {
     let waves = attach(system, Waves::new(machine, BufWriter::new(file))?);
-    Ok(Box::new(move |end| waves.with(|waves| waves.finish(end))))
+    Ok(Box::new(move |run| {
+        waves.with(|waves| waves.finish(run.end))
+    }))
 }
 
 /// A recording says of the run what it needs to be run again.
@@ -149,17 +158,18 @@ fn recording((scenario, config, seed): (Scenario, Config, u64)) -> Start {
             machine,
         };
         let recorder = attach(system, Recorder::new(file, &header)?);
-        Ok(Box::new(move |end| {
-            recorder.with(|recorder| recorder.finish(end))
+        Ok(Box::new(move |run| {
+            recorder.with(|recorder| recorder.finish(run.end))
         }))
     })
 }
 
 /// Watches a run for the options given.
 pub struct Watchers {
-    /// For the report, if it is to have statistics.
+    /// Whether the report is to have statistics, and whether anything is.
     report_stats: bool,
-    stats: Option<Shared<Collector>>,
+    any_stats: bool,
+    collector: Option<Shared<Collector>>,
     sinks: Vec<Sink>,
     end: End,
 }
@@ -181,7 +191,8 @@ impl Watchers {
         add("--record", &options.record, false, recording(run))?;
         Ok(Watchers {
             report_stats: options.stats,
-            stats: None,
+            any_stats: options.stats || options.stats_csv.is_some(),
+            collector: None,
             sinks,
             end: End::default(),
         })
@@ -189,19 +200,21 @@ impl Watchers {
 
     /// Writes what is to be written once the run is over. Returns the statistics for the report.
     pub fn finish(self) -> Result<Option<Stats>, Unwritable> {
+        let end = &self.end;
+        let stats = (self.collector).map(|collector| collector.with(|all| all.stats(end)));
         for sink in self.sinks {
-            sink.finish(&self.end)?;
+            let stats = stats.as_ref();
+            sink.finish(&Over { end, stats })?;
         }
-        let stats = self.stats;
-        Ok(stats.map(|stats| stats.with(|stats| stats.stats(&self.end))))
+        Ok(stats.filter(|_| self.report_stats))
     }
 }
 
 impl Watch for Watchers {
     fn begin(&mut self, system: &mut System) -> io::Result<()> {
-        if self.report_stats {
+        if self.any_stats {
             let machine = Machine::of(system);
-            self.stats = Some(attach(system, Collector::new(machine)));
+            self.collector = Some(attach(system, Collector::new(machine)));
         }
         for sink in &mut self.sinks {
             sink.begin(system).map_err(io::Error::other)?;

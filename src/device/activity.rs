@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 /// Something an engine did. Told when it is over: the time of telling is the end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Activity {
+pub enum EngineActivity {
     /// A doorbell arrived.
     Doorbell {
         /// Which ring.
@@ -127,6 +127,24 @@ pub enum Activity {
         /// The error in words.
         text: String,
     },
+}
+
+impl EngineActivity {
+    /// The queue that did it; a station works for all of them.
+    pub fn queue(&self) -> Option<QueueId> {
+        match self {
+            EngineActivity::Doorbell { queue, .. }
+            | EngineActivity::Fetch { queue, .. }
+            | EngineActivity::Read { queue, .. }
+            | EngineActivity::Write { queue, .. }
+            | EngineActivity::Descriptor { queue, .. }
+            | EngineActivity::Completion { queue, .. }
+            | EngineActivity::Packet { queue, .. }
+            | EngineActivity::Barrier { queue, .. }
+            | EngineActivity::Error { queue, .. } => Some(*queue),
+            EngineActivity::Station { .. } => None,
+        }
+    }
 }
 
 /// A memory access of an engine.

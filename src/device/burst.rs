@@ -1,6 +1,6 @@
 //! Data bursts under way, and what an observer is told when they are over.
 
-use super::activity::{Access, Activity};
+use super::activity::{Access, EngineActivity};
 use super::context::Outbox;
 use super::error::Origin;
 use super::request::Times;
@@ -67,7 +67,7 @@ impl Burst {
             return;
         }
         let bytes = std::mem::take(begun).bytes;
-        out.tell(|| Activity::Descriptor {
+        out.tell(|| EngineActivity::Descriptor {
             direction,
             queue,
             slot: self.slot,
@@ -110,7 +110,7 @@ impl ReadBurst {
     #[cold]
     pub fn tell(&self, begun: &mut Begun, out: &mut Outbox) {
         let (queue, burst) = (self.queue, &self.burst);
-        out.tell(|| Activity::Read {
+        out.tell(|| EngineActivity::Read {
             queue,
             slot: burst.slot,
             access: burst.access(),
@@ -154,7 +154,7 @@ impl WriteBurst {
     #[cold]
     pub fn tell(&self, queue: QueueId, begun: &mut Begun, out: &mut Outbox) {
         let burst = &self.burst;
-        out.tell(|| Activity::Write {
+        out.tell(|| EngineActivity::Write {
             queue,
             slot: burst.slot,
             packet: self.packet,

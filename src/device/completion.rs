@@ -2,7 +2,7 @@
 //! acknowledged complete in ring order (A9), which moves the current pointers and ends a DMB (A6). What the host
 //! asked to be told of them leaves as completion records, notifications and interrupts.
 
-use super::activity::Activity;
+use super::activity::EngineActivity;
 use super::agenda::EngineEvent;
 use super::burst::WriteData;
 use super::completion_ring::{Completed, RecordBurst};
@@ -70,7 +70,7 @@ impl Completion {
         core.counters.rx_descriptors += u64::from(packet.rx_descs);
         queue.written = queue.written.max(queue.packets.first());
         let number = queue.packets.first() - 1;
-        ctx.out.tell(|| Activity::Packet {
+        ctx.out.tell(|| EngineActivity::Packet {
             queue: q,
             number,
             slot: packet.slot,
@@ -160,7 +160,7 @@ impl Completion {
         match ctx.memory.write(at, &burst.bytes) {
             Ok(effects) => {
                 ctx.out.wrote(effects);
-                ctx.out.tell(|| Activity::Completion {
+                ctx.out.tell(|| EngineActivity::Completion {
                     direction,
                     queue: q,
                     at,

@@ -1,6 +1,6 @@
 //! What surrounds an engine during a call, and what the call does to it.
 
-use super::activity::Activity;
+use super::activity::EngineActivity;
 use super::fabric::Fabric;
 use crate::arch::EngineId;
 use crate::memory::{Effects, PhysicalMemory, Target};
@@ -44,7 +44,7 @@ pub struct Outbox {
     /// Whether anybody observes; if not, nothing is told.
     pub observed: bool,
     /// What it did.
-    pub activities: Vec<Activity>,
+    pub activities: Vec<EngineActivity>,
 }
 
 impl Outbox {
@@ -57,14 +57,14 @@ impl Outbox {
     }
 
     /// Tells the observer, if there is one.
-    pub(super) fn tell(&mut self, activity: impl FnOnce() -> Activity) {
+    pub(super) fn tell(&mut self, activity: impl FnOnce() -> EngineActivity) {
         if self.observed {
             self.tell_observer(activity);
         }
     }
 
     #[cold]
-    fn tell_observer(&mut self, activity: impl FnOnce() -> Activity) {
+    fn tell_observer(&mut self, activity: impl FnOnce() -> EngineActivity) {
         self.activities.push(activity());
         self.progress = true;
     }

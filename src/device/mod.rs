@@ -53,7 +53,7 @@ mod stream;
 mod window;
 mod write;
 
-pub use activity::{Access, Activity, Station, StationState, StationTimes};
+pub use activity::{Access, EngineActivity, Station, StationState, StationTimes};
 pub use agenda::EngineEvent;
 pub use busy_change::{BusyChange, Change};
 pub use context::{Ctx, Outbox, RegisterRead, RegisterWrite};

@@ -2,7 +2,7 @@
 //! half share, one queue after the other. Descriptors are checked as they arrive: ring id, packet structure,
 //! packet length. They wait in their ring's FIFO for the scheduler or the write station.
 
-use super::activity::{Access, Activity};
+use super::activity::{Access, EngineActivity};
 use super::agenda::EngineEvent;
 use super::context::Ctx;
 use super::core::Core;
@@ -203,7 +203,7 @@ impl Prefetcher {
         let mut bytes = [0; MAX_BURST * DESC_BYTES];
         let bytes = &mut bytes[..fetch.count as usize * DESC_BYTES];
         let (slot, at) = (ring.slot(fetch.first), fetch.at);
-        ctx.out.tell(|| Activity::Fetch {
+        ctx.out.tell(|| EngineActivity::Fetch {
             direction,
             queue,
             slot,

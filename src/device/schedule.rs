@@ -1,7 +1,7 @@
 //! The scheduler of M2S: picks a queue with a whole packet in its FIFO and takes the packet's descriptors out. What
 //! there is to read of it is the read station's [`Job`]; the queue has the [`Packet`] until it is complete.
 
-use super::activity::{Activity, Station, StationState};
+use super::activity::{EngineActivity, Station, StationState};
 use super::arbiter::{Arbiter, Share};
 use super::compute::Refusal;
 use super::context::{Ctx, Outbox};
@@ -276,7 +276,7 @@ fn take_descriptors(
         asked.notify |= tx.notification();
         asked.plain &= tx.is_plain_copy();
         if tx.len_ctrl.meta() {
-            out.tell(|| Activity::Descriptor {
+            out.tell(|| EngineActivity::Descriptor {
                 direction: Direction::M2s,
                 queue: q,
                 slot,

@@ -8,7 +8,7 @@
 use super::System;
 use super::observe::{Activity, Observer};
 use crate::arch::EngineId;
-use crate::device::{self, Access, BEAT_BYTES, Station};
+use crate::device::{Access, BEAT_BYTES, EngineActivity, Station};
 use crate::sim::{Clock, Duration, Instant};
 use crate::units::Cycles;
 use std::collections::{BTreeMap, VecDeque};
@@ -145,12 +145,12 @@ impl Observer for Conservation {
             return;
         };
         match what {
-            device::Activity::Fetch { access, .. } => self.access(*engine, access),
-            device::Activity::Read { access, .. } => {
+            EngineActivity::Fetch { access, .. } => self.access(*engine, access),
+            EngineActivity::Read { access, .. } => {
                 self.access(*engine, access);
                 self.path(*engine, Station::Read, access.issued, access);
             }
-            device::Activity::Write { access, .. } => {
+            EngineActivity::Write { access, .. } => {
                 self.access(*engine, access);
                 let beats = u64::from(access.len.div_ceil(BEAT_BYTES));
                 let left = self.clock.cycle_from(access.issued).0;
@@ -165,6 +165,7 @@ impl Observer for Conservation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::Times;
     use proptest::prelude::*;
 
     proptest! {
@@ -192,7 +193,7 @@ mod tests {
         let mut laws = Conservation::new(clock, vec![Duration::from_ns(5); 2]);
         for (issued, channel, from, until) in accesses {
             let at = |ns: u64| Instant::from_fs(ns * 1_000_000);
-            let what = device::Activity::Read {
+            let what = EngineActivity::Read {
                 queue: crate::arch::QueueId(0),
                 slot: 0,
                 access: Access {
@@ -200,7 +201,7 @@ mod tests {
                     len: 64,
                     channel: *channel,
                     issued: at(*issued),
-                    times: device::Times {
+                    times: Times {
                         arrived: at(*from),
                         served_from: at(*from),
                         served: at(*until),

@@ -2,8 +2,8 @@
 
 use super::System;
 use super::sequencer::SequencerId;
-use crate::arch::EngineId;
-use crate::device::{self, Station, StationState, StationTimes};
+use crate::arch::{EngineId, QueueId};
+use crate::device::{EngineActivity, Station, StationState, StationTimes};
 use crate::dram::Counts;
 use crate::memory::Effects;
 use crate::sim::Instant;
@@ -19,7 +19,7 @@ pub enum Activity {
         /// Which one.
         engine: EngineId,
         /// What.
-        what: device::Activity,
+        what: EngineActivity,
     },
     /// An engine sent an interrupt.
     Interrupt {
@@ -48,6 +48,24 @@ pub enum Activity {
         /// When it came to it: later than that only if it waited for a semaphore.
         since: Instant,
     },
+}
+
+impl Activity {
+    /// The engine that did it, if one did.
+    pub fn engine(&self) -> Option<EngineId> {
+        match self {
+            Activity::Engine { engine, .. } | Activity::Interrupt { engine, .. } => Some(*engine),
+            Activity::Semaphore { .. } | Activity::Instruction { .. } => None,
+        }
+    }
+
+    /// The queue that did it, if one did.
+    pub fn queue(&self) -> Option<QueueId> {
+        match self {
+            Activity::Engine { what, .. } => what.queue(),
+            _ => None,
+        }
+    }
 }
 
 /// Somebody who watches a machine.
@@ -116,7 +134,7 @@ impl System {
         names.map(|sequencer| sequencer.name.clone()).collect()
     }
 
-    /// Name of every memory channel, by the number that [`device::Access`] gives.
+    /// Name of every memory channel, by the number that [`Access`](crate::device::Access) gives.
     pub fn channel_names(&self) -> Vec<String> {
         self.fabric.channel_names()
     }

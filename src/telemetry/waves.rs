@@ -7,7 +7,7 @@ use super::reorder::Reorder;
 use super::{End, Machine};
 use crate::arch::regs::Direction;
 use crate::arch::{EngineId, QueueId};
-use crate::device::{self, Access, Station, StationState};
+use crate::device::{Access, EngineActivity, Station, StationState};
 use crate::sim::Instant;
 use crate::system::{Activity, Observer};
 use std::collections::BTreeMap;
@@ -215,34 +215,33 @@ impl<W: Write> Waves<W> {
         }
     }
 
-    fn engine(&mut self, at: Instant, engine: EngineId, what: &device::Activity) {
-        use device::Activity as Did;
+    fn engine(&mut self, at: Instant, engine: EngineId, what: &EngineActivity) {
         match what {
-            Did::Fetch { access, .. } => self.access(engine, None, access),
-            Did::Read { queue, access, .. } => {
+            EngineActivity::Fetch { access, .. } => self.access(engine, None, access),
+            EngineActivity::Read { queue, access, .. } => {
                 self.access(engine, Some((*queue, Station::Read)), access);
             }
-            Did::Write { queue, access, .. } => {
+            EngineActivity::Write { queue, access, .. } => {
                 self.access(engine, Some((*queue, Station::Write)), access);
             }
-            Did::Doorbell {
+            EngineActivity::Doorbell {
                 direction, queue, ..
             } => {
                 let signal = Signal::Doorbell(engine, *queue, *direction);
                 self.late.push(at, (signal, Change::Happens));
             }
-            Did::Packet { queue, .. } => {
+            EngineActivity::Packet { queue, .. } => {
                 let signal = Signal::Packets(engine, *queue);
                 self.late.push(at, (signal, Change::By(1)));
             }
-            Did::Station { station, next, .. } => {
+            EngineActivity::Station { station, next, .. } => {
                 let signal = Signal::Station(engine, *station);
                 self.late.push(at, (signal, Change::State(*next)));
             }
-            Did::Descriptor { .. }
-            | Did::Barrier { .. }
-            | Did::Completion { .. }
-            | Did::Error { .. } => {}
+            EngineActivity::Descriptor { .. }
+            | EngineActivity::Barrier { .. }
+            | EngineActivity::Completion { .. }
+            | EngineActivity::Error { .. } => {}
         }
     }
 }

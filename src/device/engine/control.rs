@@ -7,7 +7,7 @@ use crate::arch::regs::{
     ChangeState, DescCount, Direction, DwrrDeficit, QueueCfg, QueueStatus, QueueSwCtrl,
     RateLimitTokens, Strobe, UdmaState, UdmaStateReg, global, queue,
 };
-use crate::device::activity::Activity;
+use crate::device::activity::EngineActivity;
 use crate::device::busy_change::{BusyChange, Change};
 use crate::device::context::Ctx;
 use crate::device::prefetch::Prefetcher;
@@ -261,7 +261,7 @@ impl Engine {
 
     /// Descriptors of a ring are valid.
     fn ring_doorbell(&mut self, direction: Direction, q: QueueId, count: u32, ctx: &mut Ctx) {
-        ctx.out.tell(|| Activity::Doorbell {
+        ctx.out.tell(|| EngineActivity::Doorbell {
             direction,
             queue: q,
             count,

@@ -4,7 +4,7 @@ mod control;
 mod reset;
 mod stalls;
 
-use super::activity::{Activity, Station, StationClock, StationState, StationTimes};
+use super::activity::{EngineActivity, Station, StationClock, StationState, StationTimes};
 use super::agenda::EngineEvent;
 use super::busy_change::BusyChange;
 use super::completion::Completion;
@@ -208,7 +208,7 @@ impl Engine {
         ctx.out.progress |= !ctx.out.interrupts.is_empty();
         if ctx.out.observed {
             for error in &self.core.errors[self.errors_told..] {
-                ctx.out.tell(|| Activity::Error {
+                ctx.out.tell(|| EngineActivity::Error {
                     queue: error.queue,
                     text: error.to_string(),
                 });
@@ -323,7 +323,7 @@ impl Engine {
         let clock = &mut self.stations[station as usize];
         let next = state;
         if let Some((state, since)) = clock.enter(state, ctx.now) {
-            ctx.out.tell(|| Activity::Station {
+            ctx.out.tell(|| EngineActivity::Station {
                 station,
                 state,
                 since,

@@ -7,7 +7,7 @@ mod landing;
 mod rx;
 mod stray;
 
-use super::activity::{Activity, Station, StationState};
+use super::activity::{EngineActivity, Station, StationState};
 use super::agenda::EngineEvent;
 use super::burst::{Burst, WriteBurst, WriteData};
 use super::context::Ctx;
@@ -208,7 +208,8 @@ impl Writer {
         let over = packet.to_write == 0 || left == 0;
         if let Some(since) = queue.held_since.take() {
             let queue = q;
-            ctx.out.tell(|| Activity::Barrier { queue, slot, since });
+            ctx.out
+                .tell(|| EngineActivity::Barrier { queue, slot, since });
         }
         let near = &mut self.near;
         let route = ctx.fabric.route_near(ctx.memory, at, u64::from(len), near);

@@ -1,7 +1,7 @@
 //! What a page shows of a run, gathered as it goes, in bounded memory.
 
 use crate::arch::{EngineId, QueueId};
-use crate::device;
+use crate::device::EngineActivity;
 use crate::sim::{Duration, Instant};
 use crate::system::{Activity, Observer};
 use crate::telemetry::Machine;
@@ -90,13 +90,13 @@ impl Observer for Profile {
             return;
         };
         match what {
-            device::Activity::Read { access, .. } => {
+            EngineActivity::Read { access, .. } => {
                 self.series.add(access.answered, false, access.len);
             }
-            device::Activity::Write { access, .. } => {
+            EngineActivity::Write { access, .. } => {
                 self.series.add(access.answered, true, access.len);
             }
-            device::Activity::Packet {
+            EngineActivity::Packet {
                 queue,
                 number,
                 bytes,

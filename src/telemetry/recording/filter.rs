@@ -1,7 +1,7 @@
 //! Transactions in words, and which ones to show.
 
 use crate::arch::EngineId;
-use crate::device::{self, Access};
+use crate::device::{Access, EngineActivity};
 use crate::sim::Instant;
 use crate::system::Activity;
 use crate::telemetry::Machine;
@@ -79,22 +79,21 @@ impl Kind {
 
     /// That of an activity.
     pub fn of(activity: &Activity) -> Kind {
-        use device::Activity as Did;
         match activity {
             Activity::Interrupt { .. } => Kind::Interrupt,
             Activity::Semaphore { .. } => Kind::Semaphore,
             Activity::Instruction { .. } => Kind::Instruction,
             Activity::Engine { what, .. } => match what {
-                Did::Doorbell { .. } => Kind::Doorbell,
-                Did::Fetch { .. } => Kind::Fetch,
-                Did::Read { .. } => Kind::Read,
-                Did::Write { .. } => Kind::Write,
-                Did::Descriptor { .. } => Kind::Descriptor,
-                Did::Completion { .. } => Kind::Completion,
-                Did::Packet { .. } => Kind::Packet,
-                Did::Barrier { .. } => Kind::Barrier,
-                Did::Station { .. } => Kind::Station,
-                Did::Error { .. } => Kind::Error,
+                EngineActivity::Doorbell { .. } => Kind::Doorbell,
+                EngineActivity::Fetch { .. } => Kind::Fetch,
+                EngineActivity::Read { .. } => Kind::Read,
+                EngineActivity::Write { .. } => Kind::Write,
+                EngineActivity::Descriptor { .. } => Kind::Descriptor,
+                EngineActivity::Completion { .. } => Kind::Completion,
+                EngineActivity::Packet { .. } => Kind::Packet,
+                EngineActivity::Barrier { .. } => Kind::Barrier,
+                EngineActivity::Station { .. } => Kind::Station,
+                EngineActivity::Error { .. } => Kind::Error,
             },
         }
     }
@@ -120,18 +119,14 @@ pub struct Filter {
 impl Filter {
     /// Whether to show it.
     pub fn admits(&self, at: Instant, activity: &Activity) -> bool {
-        let engine = match activity {
-            Activity::Engine { engine, .. } | Activity::Interrupt { engine, .. } => Some(*engine),
-            _ => None,
-        };
         let touches = |wanted: &Range<u64>| {
             let touched = touched(activity);
             touched.is_some_and(|(at, len)| {
                 at.0 < wanted.end && at.0.saturating_add(len.into()) > wanted.start
             })
         };
-        (self.engine.is_none() || self.engine == engine)
-            && (self.queue.is_none() || self.queue == queue(activity))
+        (self.engine.is_none() || self.engine == activity.engine())
+            && (self.queue.is_none() || self.queue == activity.queue().map(|queue| queue.0))
             && (self.kinds.is_empty() || self.kinds.contains(&Kind::of(activity)))
             && self.addresses.as_ref().is_none_or(touches)
             && self.from.is_none_or(|from| at >= from)
@@ -139,36 +134,16 @@ impl Filter {
     }
 }
 
-fn queue(activity: &Activity) -> Option<u8> {
-    use device::Activity as Did;
-    let Activity::Engine { what, .. } = activity else {
-        return None;
-    };
-    match what {
-        Did::Doorbell { queue, .. }
-        | Did::Fetch { queue, .. }
-        | Did::Read { queue, .. }
-        | Did::Write { queue, .. }
-        | Did::Descriptor { queue, .. }
-        | Did::Completion { queue, .. }
-        | Did::Packet { queue, .. }
-        | Did::Barrier { queue, .. }
-        | Did::Error { queue, .. } => Some(queue.0),
-        Did::Station { .. } => None,
-    }
-}
-
 /// The bytes that an activity read or wrote.
 fn touched(activity: &Activity) -> Option<(Addr, u32)> {
-    use device::Activity as Did;
     let Activity::Engine { what, .. } = activity else {
         return None;
     };
     match what {
-        Did::Fetch { access, .. } | Did::Read { access, .. } | Did::Write { access, .. } => {
-            Some((access.at, access.len))
-        }
-        Did::Completion { at, len, .. } => Some((*at, *len)),
+        EngineActivity::Fetch { access, .. }
+        | EngineActivity::Read { access, .. }
+        | EngineActivity::Write { access, .. } => Some((access.at, access.len)),
+        EngineActivity::Completion { at, len, .. } => Some((*at, *len)),
         _ => None,
     }
 }
@@ -208,7 +183,7 @@ fn describe(text: &mut String, machine: &Machine, activity: &Activity) -> std::f
         Activity::Engine { engine, what } => (engine, what),
     };
     write!(text, "{:<4} {kind:<10}", engine.to_string())?;
-    if let Some(queue) = queue(activity) {
+    if let Some(queue) = what.queue() {
         write!(text, " q{queue}")?;
     }
     describe_engine(text, machine, what)
@@ -217,14 +192,13 @@ fn describe(text: &mut String, machine: &Machine, activity: &Activity) -> std::f
 fn describe_engine(
     text: &mut String,
     machine: &Machine,
-    what: &device::Activity,
+    what: &EngineActivity,
 ) -> std::fmt::Result {
-    use device::Activity as Did;
     match what {
-        Did::Doorbell {
+        EngineActivity::Doorbell {
             direction, count, ..
         } => write!(text, " {} +{count}", direction.ring_name()),
-        Did::Fetch {
+        EngineActivity::Fetch {
             direction,
             slot,
             access,
@@ -233,11 +207,11 @@ fn describe_engine(
             write!(text, " {} slot {slot}", direction.ring_name())?;
             describe_access(text, machine, access)
         }
-        Did::Read { slot, access, .. } => {
+        EngineActivity::Read { slot, access, .. } => {
             write!(text, " slot {slot}")?;
             describe_access(text, machine, access)
         }
-        Did::Write {
+        EngineActivity::Write {
             slot,
             packet,
             access,
@@ -246,7 +220,7 @@ fn describe_engine(
             write!(text, " slot {slot} packet {packet}")?;
             describe_access(text, machine, access)
         }
-        Did::Descriptor {
+        EngineActivity::Descriptor {
             direction,
             slot,
             desc,
@@ -260,14 +234,14 @@ fn describe_engine(
             }
             write!(text, ", {bytes} bytes, since {:.3}", since.as_ns_f64())
         }
-        Did::Completion {
+        EngineActivity::Completion {
             direction, at, len, ..
         } => write!(text, " {} {at} {len} bytes", direction.ring_name()),
-        Did::Packet { .. } => describe_packet(text, what),
-        Did::Barrier { slot, since, .. } => {
+        EngineActivity::Packet { .. } => describe_packet(text, what),
+        EngineActivity::Barrier { slot, since, .. } => {
             write!(text, " rx slot {slot} held since {:.3}", since.as_ns_f64())
         }
-        Did::Station {
+        EngineActivity::Station {
             station,
             state,
             since,
@@ -279,7 +253,7 @@ fn describe_engine(
             state.name(),
             since.as_ns_f64()
         ),
-        Did::Error { text: error, .. } => write!(text, " {error}"),
+        EngineActivity::Error { text: error, .. } => write!(text, " {error}"),
     }
 }
 
@@ -298,8 +272,8 @@ fn describe_access(text: &mut String, machine: &Machine, access: &Access) -> std
     )
 }
 
-fn describe_packet(text: &mut String, what: &device::Activity) -> std::fmt::Result {
-    let device::Activity::Packet {
+fn describe_packet(text: &mut String, what: &EngineActivity) -> std::fmt::Result {
+    let EngineActivity::Packet {
         number,
         slot,
         descriptors: [tx, rx],

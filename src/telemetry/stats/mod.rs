@@ -10,7 +10,7 @@ pub use summary::{ChannelStats, EngineStats, QueueStats, StationStats, Stats};
 use super::{End, Machine};
 use crate::arch::regs::Direction;
 use crate::arch::{EngineId, QueueId};
-use crate::device::{self, Access, Station, StationState};
+use crate::device::{Access, EngineActivity, Station, StationState};
 use crate::sim::{Duration, Instant};
 use crate::system::{Activity, Observer};
 use std::collections::BTreeMap;
@@ -114,8 +114,8 @@ impl Collector {
         channel.busy = channel.busy + (access.times.served - access.times.served_from);
     }
 
-    fn engine(&mut self, at: Instant, engine: EngineId, what: &device::Activity) {
-        use device::Activity::*;
+    fn engine(&mut self, at: Instant, engine: EngineId, what: &EngineActivity) {
+        use EngineActivity::*;
         match what {
             Fetch { access, .. } | Read { access, .. } => self.channel(access, false),
             Write { access, .. } => self.channel(access, true),

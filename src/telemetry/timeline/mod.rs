@@ -12,7 +12,7 @@ use super::reorder::Reorder;
 use super::{End, Machine};
 use crate::arch::regs::Direction;
 use crate::arch::{EngineId, EventBlock, QueueId};
-use crate::device::{self, Access, Station, StationState};
+use crate::device::{Access, EngineActivity, Station, StationState};
 use crate::sim::{Duration, Instant};
 use crate::system::{Activity, Observer};
 use doorbells::Doorbells;
@@ -237,21 +237,20 @@ impl<W: Write> Timeline<W> {
         self.throughput.insert(engine, (stretch, 0));
     }
 
-    fn engine(&mut self, at: Instant, engine: EngineId, what: &device::Activity) {
-        use device::Activity as Did;
+    fn engine(&mut self, at: Instant, engine: EngineId, what: &EngineActivity) {
         match what {
-            Did::Doorbell {
+            EngineActivity::Doorbell {
                 direction,
                 queue,
                 count,
             } => self.doorbell(at, (engine, *queue), *direction, *count),
-            Did::Fetch {
+            EngineActivity::Fetch {
                 direction,
                 queue,
                 slot,
                 access,
             } => self.fetch((engine, *queue), *direction, *slot, access),
-            Did::Read {
+            EngineActivity::Read {
                 queue,
                 slot,
                 access,
@@ -259,7 +258,7 @@ impl<W: Write> Timeline<W> {
                 let args = descriptor(*queue, *slot);
                 self.access(engine, Burst::Read, &args, access);
             }
-            Did::Write {
+            EngineActivity::Write {
                 queue,
                 slot,
                 packet,
@@ -271,7 +270,7 @@ impl<W: Write> Timeline<W> {
                 self.written(at, engine, access.len.into());
                 self.blame(engine, *queue, *packet, access);
             }
-            Did::Completion {
+            EngineActivity::Completion {
                 direction,
                 queue,
                 at: address,
@@ -284,7 +283,7 @@ impl<W: Write> Timeline<W> {
                 let event = Event::of(bytes_at(*address, *len).to_vec());
                 self.instant(Place::Queue(engine, *queue), name, at, event);
             }
-            Did::Descriptor {
+            EngineActivity::Descriptor {
                 direction,
                 queue,
                 slot,
@@ -298,17 +297,17 @@ impl<W: Write> Timeline<W> {
                 args.push(("bytes", Value::Uint((*bytes).into())));
                 self.slice(place, name, (*since, at), Event::of(args));
             }
-            Did::Barrier { queue, slot, since } => {
+            EngineActivity::Barrier { queue, slot, since } => {
                 self.barrier((engine, *queue), *slot, (*since, at));
             }
-            Did::Packet { .. } => self.packet(at, engine, what),
-            Did::Station {
+            EngineActivity::Packet { .. } => self.packet(at, engine, what),
+            EngineActivity::Station {
                 station,
                 state,
                 since,
                 ..
             } => self.station(engine, *station, *state, (*since, at)),
-            Did::Error { queue, text } => {
+            EngineActivity::Error { queue, text } => {
                 let event = Event::of(vec![("error", Value::Text(text.clone()))]);
                 self.instant(Place::Queue(engine, *queue), "error", at, event);
             }
@@ -376,8 +375,8 @@ impl<W: Write> Timeline<W> {
         self.instant(place, "barrier released", until, released);
     }
 
-    fn packet(&mut self, at: Instant, engine: EngineId, what: &device::Activity) {
-        let device::Activity::Packet {
+    fn packet(&mut self, at: Instant, engine: EngineId, what: &EngineActivity) {
+        let EngineActivity::Packet {
             queue,
             number,
             slot,
