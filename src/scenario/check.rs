@@ -4,7 +4,6 @@ use super::expects::{Bounds, Check, Expect, Subject, Wanted};
 use super::fill::{CHUNK, Hash, chunks};
 use super::place::Region;
 use super::report::ExpectationReport;
-use super::words::error_name;
 use crate::arch::regs::{M2sError, S2mError};
 use crate::arch::{EngineId, EventBlock};
 use crate::device::DeviceError;
@@ -12,7 +11,6 @@ use crate::sim::Instant;
 use crate::system::System;
 use crate::units::Addr;
 use std::collections::BTreeMap;
-use std::fmt::Debug;
 use std::ops::Range;
 
 /// What the run left behind.
@@ -145,8 +143,8 @@ impl Evidence<'_> {
         let passed = causes == [m2s, s2m];
         let found = format!(
             "{} on m2s, {} on s2m",
-            listed(M2sError::in_bits(causes[0])),
-            listed(S2mError::in_bits(causes[1]))
+            listed(M2sError::in_bits(causes[0]).map(M2sError::name)),
+            listed(S2mError::in_bits(causes[1]).map(S2mError::name))
         );
         Finding {
             passed,
@@ -211,8 +209,8 @@ fn failed(why: String) -> Finding {
     }
 }
 
-fn listed<E: Debug>(errors: impl Iterator<Item = E>) -> String {
-    let names: Vec<String> = errors.map(|error| error_name(&error)).collect();
+fn listed<'n>(names: impl Iterator<Item = &'n str>) -> String {
+    let names: Vec<&str> = names.collect();
     match names.is_empty() {
         true => "no errors".to_string(),
         false => names.join(", "),

@@ -58,18 +58,6 @@ fn poll_name(mode: PollMode) -> &'static str {
     }
 }
 
-/// The name of an error bit as scenarios and reports write it: `RingId` is `ring_id`.
-pub(super) fn error_name(error: &impl std::fmt::Debug) -> String {
-    let mut name = String::new();
-    for c in format!("{error:?}").chars() {
-        if c.is_ascii_uppercase() && !name.is_empty() {
-            name.push('_');
-        }
-        name.push(c.to_ascii_lowercase());
-    }
-    name
-}
-
 /// Errors go by the name of their bit, such as `ring_id`.
 macro_rules! error_from_value {
     ($($error:ty;)*) => {$(
@@ -80,12 +68,11 @@ macro_rules! error_from_value {
                 let Some(text) = value.text()? else {
                     return Ok(None);
                 };
-                let named = |error: &&$error| error_name(error) == text;
+                let named = |error: &&$error| error.name() == text;
                 match <$error>::ALL.iter().find(named) {
                     Some(error) => Ok(Some(*error)),
                     None => {
-                        let known: Vec<String> = <$error>::ALL.iter().map(error_name).collect();
-                        let hint = hint(&text, known.iter().map(String::as_str));
+                        let hint = hint(&text, <$error>::ALL.iter().map(|error| error.name()));
                         Err(format!("unknown error bit \"{text}\" for this half{hint}"))
                     }
                 }

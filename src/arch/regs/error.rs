@@ -1,8 +1,8 @@
 //! Error bits of both halves.
 
-/// Declares the error bits of a half once: number, name and meaning.
+/// Declares the error bits of a half once: number, name in scenarios and reports, and meaning.
 macro_rules! error_bits {
-    ($(#[$doc:meta])* $name:ident { $($variant:ident = $bit:literal, $meaning:literal;)* }) => {
+    ($(#[$doc:meta])* $name:ident { $($variant:ident = $bit:literal, $text:literal, $meaning:literal;)* }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u32)]
@@ -15,6 +15,11 @@ macro_rules! error_bits {
             /// Bit of this error in the mask and cause registers.
             pub const fn mask(self) -> u32 {
                 1 << self as u32
+            }
+
+            /// Its name in scenarios and reports, such as `ring_id`.
+            pub const fn name(self) -> &'static str {
+                match self { $($name::$variant => $text,)* }
             }
 
             /// The error in words.
@@ -33,72 +38,72 @@ macro_rules! error_bits {
 error_bits! {
     /// Error bits of M2S (`docs/hardware.md`, "Errors").
     M2sError {
-        CompPktMismatch = 0, "stream completion does not match a packet";
-        StreamParity = 1, "stream parity";
-        StreamResponse = 2, "stream response";
-        StreamTimeout = 3, "stream timeout";
-        CompParity = 4, "completion write parity";
-        CompResponse = 5, "completion write AXI response";
-        CompTimeout = 6, "completion write AXI timeout";
-        DataParity = 7, "data read parity";
-        DataResponse = 8, "data read AXI response";
-        DataTimeout = 9, "data read AXI timeout";
-        PrefetchParity = 10, "descriptor prefetch parity";
-        PrefetchResponse = 11, "descriptor prefetch AXI response";
-        PrefetchTimeout = 12, "descriptor prefetch AXI timeout";
-        PktLenOverflow = 13, "packet longer than the maximum";
-        MaxDescCount = 14, "packet of too many descriptors";
-        First = 15, "FIRST inside a packet";
-        Last = 16, "descriptor without FIRST outside a packet";
-        RingId = 17, "ring id of a descriptor does not match the lap";
-        DataBufferParity = 18, "AXI data buffer parity";
-        AckedPacketParity = 19, "acknowledged packets buffer parity";
-        UnackedPacketParity = 20, "unacknowledged packets buffer parity";
-        CompCoalescingParity = 21, "completion coalescing buffer parity";
-        DataHeaderParity = 22, "data header buffer parity";
-        DataFifoParity = 23, "data buffer parity";
-        PrefetchDescParity = 24, "prefetch descriptor buffer parity";
-        PrefetchHeaderParity = 25, "prefetch header buffer parity";
-        MsixTimeout = 26, "MSI-X timeout";
-        MsixResponse = 27, "MSI-X response";
+        CompPktMismatch = 0, "comp_pkt_mismatch", "stream completion does not match a packet";
+        StreamParity = 1, "stream_parity", "stream parity";
+        StreamResponse = 2, "stream_response", "stream response";
+        StreamTimeout = 3, "stream_timeout", "stream timeout";
+        CompParity = 4, "comp_parity", "completion write parity";
+        CompResponse = 5, "comp_response", "completion write AXI response";
+        CompTimeout = 6, "comp_timeout", "completion write AXI timeout";
+        DataParity = 7, "data_parity", "data read parity";
+        DataResponse = 8, "data_response", "data read AXI response";
+        DataTimeout = 9, "data_timeout", "data read AXI timeout";
+        PrefetchParity = 10, "prefetch_parity", "descriptor prefetch parity";
+        PrefetchResponse = 11, "prefetch_response", "descriptor prefetch AXI response";
+        PrefetchTimeout = 12, "prefetch_timeout", "descriptor prefetch AXI timeout";
+        PktLenOverflow = 13, "pkt_len_overflow", "packet longer than the maximum";
+        MaxDescCount = 14, "max_desc_count", "packet of too many descriptors";
+        First = 15, "first", "FIRST inside a packet";
+        Last = 16, "last", "descriptor without FIRST outside a packet";
+        RingId = 17, "ring_id", "ring id of a descriptor does not match the lap";
+        DataBufferParity = 18, "data_buffer_parity", "AXI data buffer parity";
+        AckedPacketParity = 19, "acked_packet_parity", "acknowledged packets buffer parity";
+        UnackedPacketParity = 20, "unacked_packet_parity", "unacknowledged packets buffer parity";
+        CompCoalescingParity = 21, "comp_coalescing_parity", "completion coalescing buffer parity";
+        DataHeaderParity = 22, "data_header_parity", "data header buffer parity";
+        DataFifoParity = 23, "data_fifo_parity", "data buffer parity";
+        PrefetchDescParity = 24, "prefetch_desc_parity", "prefetch descriptor buffer parity";
+        PrefetchHeaderParity = 25, "prefetch_header_parity", "prefetch header buffer parity";
+        MsixTimeout = 26, "msix_timeout", "MSI-X timeout";
+        MsixResponse = 27, "msix_response", "MSI-X response";
     }
 }
 
 error_bits! {
     /// Error bits of S2M (`docs/hardware.md`, "Errors").
     S2mError {
-        DataParity = 0, "data write AXI parity";
-        DataResponse = 1, "data write AXI response";
-        DataTimeout = 2, "data write AXI timeout";
-        HeaderSplitLen = 3, "header split length";
-        HeaderSplitIgnored = 4, "header split ignored";
-        Promotion = 5, "prefetch promotion indication";
-        NoDescTimeout = 6, "packet waited too long for a descriptor";
-        NoDescHint = 7, "packet found no descriptor";
-        PrefetchParity = 8, "descriptor prefetch AXI parity";
-        PrefetchResponse = 9, "descriptor prefetch AXI response";
-        PrefetchTimeout = 10, "descriptor prefetch AXI timeout";
-        RingId = 11, "ring id of a descriptor does not match the lap";
-        PrefetchSaturate = 12, "packet larger than its descriptors can hold";
-        CompParity = 13, "completion write AXI parity";
-        CompResponse = 14, "completion write AXI response";
-        CompTimeout = 15, "completion write AXI timeout";
-        CompStream = 16, "completion stream";
-        CompUnack = 17, "completion not acknowledged";
-        StreamHeaderParity = 18, "stream header parity";
-        StreamHeader = 19, "stream header";
-        StreamDataParity = 20, "stream data parity";
-        StreamData = 21, "stream data";
-        StreamFirst = 22, "stream FIRST inside a packet";
-        StreamLast = 23, "stream data outside a packet";
-        PktLen = 24, "packet length differs from the data";
-        DataHeaderBufferParity = 25, "data header buffer parity";
-        DataBufferParity = 26, "data buffer parity";
-        UnackedPacketParity = 27, "unacknowledged packets buffer parity";
-        PreUnackedPacketParity = 28, "pre-unacknowledged packets buffer parity";
-        CompCoalescingParity = 29, "completion coalescing buffer parity";
-        PrefetchDescParity = 30, "prefetch descriptor buffer parity";
-        TransactionTableParity = 31, "transaction table parity";
+        DataParity = 0, "data_parity", "data write AXI parity";
+        DataResponse = 1, "data_response", "data write AXI response";
+        DataTimeout = 2, "data_timeout", "data write AXI timeout";
+        HeaderSplitLen = 3, "header_split_len", "header split length";
+        HeaderSplitIgnored = 4, "header_split_ignored", "header split ignored";
+        Promotion = 5, "promotion", "prefetch promotion indication";
+        NoDescTimeout = 6, "no_desc_timeout", "packet waited too long for a descriptor";
+        NoDescHint = 7, "no_desc_hint", "packet found no descriptor";
+        PrefetchParity = 8, "prefetch_parity", "descriptor prefetch AXI parity";
+        PrefetchResponse = 9, "prefetch_response", "descriptor prefetch AXI response";
+        PrefetchTimeout = 10, "prefetch_timeout", "descriptor prefetch AXI timeout";
+        RingId = 11, "ring_id", "ring id of a descriptor does not match the lap";
+        PrefetchSaturate = 12, "prefetch_saturate", "packet larger than its descriptors can hold";
+        CompParity = 13, "comp_parity", "completion write AXI parity";
+        CompResponse = 14, "comp_response", "completion write AXI response";
+        CompTimeout = 15, "comp_timeout", "completion write AXI timeout";
+        CompStream = 16, "comp_stream", "completion stream";
+        CompUnack = 17, "comp_unack", "completion not acknowledged";
+        StreamHeaderParity = 18, "stream_header_parity", "stream header parity";
+        StreamHeader = 19, "stream_header", "stream header";
+        StreamDataParity = 20, "stream_data_parity", "stream data parity";
+        StreamData = 21, "stream_data", "stream data";
+        StreamFirst = 22, "stream_first", "stream FIRST inside a packet";
+        StreamLast = 23, "stream_last", "stream data outside a packet";
+        PktLen = 24, "pkt_len", "packet length differs from the data";
+        DataHeaderBufferParity = 25, "data_header_buffer_parity", "data header buffer parity";
+        DataBufferParity = 26, "data_buffer_parity", "data buffer parity";
+        UnackedPacketParity = 27, "unacked_packet_parity", "unacknowledged packets buffer parity";
+        PreUnackedPacketParity = 28, "pre_unacked_packet_parity", "pre-unacknowledged packets buffer parity";
+        CompCoalescingParity = 29, "comp_coalescing_parity", "completion coalescing buffer parity";
+        PrefetchDescParity = 30, "prefetch_desc_parity", "prefetch descriptor buffer parity";
+        TransactionTableParity = 31, "transaction_table_parity", "transaction table parity";
     }
 }
 
@@ -112,5 +117,28 @@ mod tests {
         assert_eq!(S2mError::RingId.mask(), 1 << 11);
         let set: Vec<_> = M2sError::in_bits(0x8001_8000).collect();
         assert_eq!(set, [M2sError::First, M2sError::Last]);
+    }
+
+    /// `RingId` is `ring_id`.
+    #[track_caller]
+    fn check_name(variant: String, name: &str) {
+        let mut words = String::new();
+        for c in variant.chars() {
+            if c.is_ascii_uppercase() && !words.is_empty() {
+                words.push('_');
+            }
+            words.push(c.to_ascii_lowercase());
+        }
+        assert_eq!(name, words);
+    }
+
+    #[test]
+    fn names_are_those_of_the_variants() {
+        for error in M2sError::ALL {
+            check_name(format!("{error:?}"), error.name());
+        }
+        for error in S2mError::ALL {
+            check_name(format!("{error:?}"), error.name());
+        }
     }
 }

@@ -10,6 +10,7 @@ use crate::order::bursts::{Bursts, ReadBurst, Source, WriteBurst};
 use crate::order::program::{Op, Program, Span};
 use crate::system::WaitOp;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// A decision of a path: what happens next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -26,6 +27,18 @@ pub enum Action {
         /// Index of the instruction.
         step: usize,
     },
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Action::Read(burst) => write!(f, "Read({burst})"),
+            Action::Visible(burst) => write!(f, "Visible({burst})"),
+            Action::Observe { observer, step } => {
+                write!(f, "Observe {{ observer: {observer}, step: {step} }}")
+            }
+        }
+    }
 }
 
 /// A set of actions, by their index.

@@ -19,7 +19,7 @@ pub enum PathError {
     #[error(transparent)]
     TooLarge(#[from] super::TooLarge),
     /// The program has no such action.
-    #[error("step {step}: the program does not have {action:?}")]
+    #[error("step {step}: the program does not have {action}")]
     Unknown {
         /// Counted from 1.
         step: usize,

@@ -8,7 +8,7 @@ use super::fill::Fill;
 use super::given::Engine;
 use super::place::{Cell, Region, Window};
 use super::scope::Context;
-use super::words::{Affirmed, error_name};
+use super::words::Affirmed;
 use crate::arch::EngineId;
 use crate::arch::regs::{M2sError, S2mError};
 use crate::document::{At, Keys, NoValue, Read, Table, Under, keys};
@@ -207,15 +207,15 @@ fn no_errors(table: &Table<'_>, _: Context<'_>) -> Read<Expected> {
 
 fn errors(table: &Table<'_>, context: Context<'_>) -> Read<Expected> {
     let ErrorBits { engine, m2s, s2m } = Errors::read(table, context)?.errors.0;
-    let names = |names: Vec<String>| match names.is_empty() {
+    let names = |names: Vec<&str>| match names.is_empty() {
         true => "no error".to_string(),
         false => names.join(", "),
     };
     let text = format!(
         "{} reports {} on m2s, {} on s2m",
         engine.written,
-        names(m2s.iter().map(error_name).collect()),
-        names(s2m.iter().map(error_name).collect())
+        names(m2s.iter().map(|error| error.name()).collect()),
+        names(s2m.iter().map(|error| error.name()).collect())
     );
     let check = Check::Errors {
         engine: engine.id,
