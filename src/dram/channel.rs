@@ -475,7 +475,9 @@ impl Channel {
             self.refreshed = self.banks.refresh(self.refresh_at, tell);
             self.counts.refreshes += 1;
             self.refresh_at += self.interval;
-            self.queues.iter_mut().for_each(|queue| queue.closed(open));
+            if open != 0 {
+                self.queues.iter_mut().for_each(|queue| queue.closed(open));
+            }
         }
     }
 

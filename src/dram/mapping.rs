@@ -336,10 +336,12 @@ impl Mapping {
         if self.bits[STACK] != 0 {
             (stack, within) = StrengthReducedU64::div_rem(access, self.stack_accesses);
         }
-        let bytes = within.to_le_bytes();
-        let parts = self.tables.iter().zip(bytes);
-        let within = parts.fold(0, |sum, (table, byte)| sum ^ table[usize::from(byte)]);
-        Some(within | stack << (self.bits[CHANNEL] + self.bits[PSEUDO_CHANNEL]))
+        let mut packed = 0;
+        for table in &self.tables {
+            packed ^= table[usize::from(within as u8)];
+            within >>= 8;
+        }
+        Some(packed | stack << (self.bits[CHANNEL] + self.bits[PSEUDO_CHANNEL]))
     }
 
     /// Where an access of the first stack goes, field by field.
