@@ -263,6 +263,7 @@ pub(super) struct StationClock {
 impl StationClock {
     /// The station is at `state` from `now` on. Returns what it was at, and since when, if that is
     /// something else.
+    #[inline]
     pub fn enter(&mut self, state: StationState, now: Instant) -> Option<(StationState, Instant)> {
         if state == self.state {
             return None;

@@ -143,7 +143,7 @@ impl Agenda {
 /// those before it.
 #[derive(Default)]
 struct List {
-    events: Vec<(Instant, Packed)>,
+    events: Vec<(Instant, EngineEvent)>,
     /// How many of them have happened.
     over: usize,
 }
@@ -155,18 +155,14 @@ impl List {
         if self.events.len() == self.events.capacity() && self.over > self.events.len() / 2 {
             self.forget();
         }
-        let event = Packed::from(event);
         self.events.push((at, event));
         let events = &mut self.events[self.over..];
-        let last = events.len() - 1;
-        let mut place = last;
+        let mut place = events.len() - 1;
         while place > 0 && events[place - 1].0 > at {
             events[place] = events[place - 1];
             place -= 1;
         }
-        if place < last {
-            events[place] = (at, event);
-        }
+        events[place] = (at, event);
     }
 
     /// Makes room by forgetting what has happened.
@@ -182,60 +178,7 @@ impl List {
         let (_, event) = *self.events.get(self.over)?;
         self.over += 1;
         let next = self.events.get(self.over);
-        Some((event.into(), next.map_or(Instant::NEVER, |(at, _)| *at)))
-    }
-}
-
-/// An event in one word, from which it is read back without waiting for several stores.
-#[derive(Clone, Copy)]
-struct Packed(u64);
-
-impl Packed {
-    const KIND_BITS: u32 = 3;
-    const QUEUE_BITS: u32 = 8;
-
-    #[inline]
-    fn new(kind: u64, direction: Direction, queue: QueueId, burst: u64) -> Packed {
-        let place = burst << Self::QUEUE_BITS | u64::from(queue.0);
-        Packed((place << 1 | direction as u64) << Self::KIND_BITS | kind)
-    }
-}
-
-impl From<EngineEvent> for Packed {
-    #[inline]
-    fn from(event: EngineEvent) -> Packed {
-        let none = (Direction::M2s, QueueId(0));
-        match event {
-            EngineEvent::Write { queue, burst } => Packed::new(0, none.0, queue, burst),
-            EngineEvent::Read { burst } => Packed::new(1, none.0, none.1, burst),
-            EngineEvent::Fetch { direction, queue } => Packed::new(2, direction, queue, 0),
-            EngineEvent::Completion { direction, queue } => Packed::new(3, direction, queue, 0),
-            EngineEvent::Gathered { direction, queue } => Packed::new(4, direction, queue, 0),
-            EngineEvent::Notification => Packed::new(5, none.0, none.1, 0),
-            EngineEvent::Wake { cycle } => Packed::new(6, none.0, none.1, cycle),
-        }
-    }
-}
-
-impl From<Packed> for EngineEvent {
-    #[inline]
-    fn from(Packed(word): Packed) -> EngineEvent {
-        let kind = word & ((1 << Packed::KIND_BITS) - 1);
-        let direction = match word >> Packed::KIND_BITS & 1 {
-            0 => Direction::M2s,
-            _ => Direction::S2m,
-        };
-        let place = word >> (Packed::KIND_BITS + 1);
-        let (queue, burst) = (QueueId(place as u8), place >> Packed::QUEUE_BITS);
-        match kind {
-            0 => EngineEvent::Write { queue, burst },
-            1 => EngineEvent::Read { burst },
-            2 => EngineEvent::Fetch { direction, queue },
-            3 => EngineEvent::Completion { direction, queue },
-            4 => EngineEvent::Gathered { direction, queue },
-            5 => EngineEvent::Notification,
-            _ => EngineEvent::Wake { cycle: burst },
-        }
+        Some((event, next.map_or(Instant::NEVER, |(at, _)| *at)))
     }
 }
 

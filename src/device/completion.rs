@@ -27,6 +27,7 @@ pub(super) struct Completion {
 
 impl Completion {
     /// Takes note of every write that has been acknowledged by now.
+    #[inline]
     pub fn retire(&mut self, core: &mut Core, buffers: &mut Buffers, ctx: &mut Ctx) {
         for q in core.work.in_flight.iter() {
             retire_writes(core, q, ctx);
@@ -120,6 +121,7 @@ impl Completion {
 
     /// When something can retire next: the oldest packet of a queue, and, if somebody waits for
     /// acknowledges, the oldest write. Never, if that is not known.
+    #[inline]
     pub fn next_retirement(&self, core: &Core, acknowledges: bool) -> Instant {
         let mut next = Instant::NEVER;
         for q in core.work.in_flight.iter() {

@@ -144,6 +144,7 @@ impl Core {
 
     /// Length of the burst that starts at `at`: up to the next multiple of the burst size, at most
     /// `most` bytes.
+    #[inline]
     pub fn burst_len(&self, direction: Direction, at: Addr, most: u32) -> u32 {
         let burst = self.halves[direction].limits.burst_bytes;
         // A power of two.

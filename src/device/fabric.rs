@@ -202,8 +202,9 @@ impl Fabric {
         let (kind, timing, target, offset) = match memory.resolve_near(at, len, near) {
             Ok(place) => match place.target {
                 Target::Hbm { stack } => {
-                    let hbm_address = u64::from(stack) * self.hbm_stack_bytes + place.offset;
-                    let hbm_block = self.hbm.block(hbm_address);
+                    let stack = u64::from(stack);
+                    let hbm_address = stack * self.hbm_stack_bytes + place.offset;
+                    let hbm_block = self.hbm.block(stack, place.offset);
                     return Route {
                         kind: Kind::Hbm,
                         channel: hbm_block.channel(),

@@ -68,10 +68,10 @@ impl Hbm {
         self.writes.len()
     }
 
-    /// The block of the memory that holds an address.
+    /// The block of the memory that holds a byte of a stack.
     #[inline]
-    pub fn block(&self, at: u64) -> Block {
-        self.dram.block(at).unwrap_or_default()
+    pub fn block(&self, stack: u64, offset: u64) -> Block {
+        self.dram.block_in(stack, offset).unwrap_or_default()
     }
 
     pub fn counts(&self) -> impl Iterator<Item = &Counts> {

@@ -29,6 +29,7 @@ pub struct Lane {
 
 impl Lane {
     /// Reserves space for a read burst; returns its stream offset. `None` if the lane is full.
+    #[inline]
     pub fn reserve(&mut self, len: u32) -> Option<u64> {
         let end = self.reserved + u64::from(len);
         if end - self.freed > CAPACITY as u64 {
@@ -56,11 +57,13 @@ impl Lane {
     }
 
     /// The next `len` bytes of the stream have arrived.
+    #[inline]
     pub fn deliver(&mut self, len: u32) {
         self.delivered += u64::from(len);
     }
 
     /// Bytes that have arrived and no write has taken.
+    #[inline]
     pub fn available(&self) -> u64 {
         self.delivered - self.taken
     }
@@ -71,6 +74,7 @@ impl Lane {
     }
 
     /// Takes `len` available bytes for a write burst; returns their stream offset.
+    #[inline]
     pub fn take(&mut self, len: u32) -> u64 {
         let start = self.taken;
         self.taken += u64::from(len);
@@ -78,11 +82,13 @@ impl Lane {
     }
 
     /// The oldest `len` taken bytes are written: their space is free.
+    #[inline]
     pub fn free(&mut self, len: u32) {
         self.freed += u64::from(len);
     }
 
     /// The `len` bytes at a stream offset; two pieces where they wrap around.
+    #[inline]
     pub fn pieces(&self, offset: u64, len: u32) -> (&[u8], &[u8]) {
         let (start, first) = self.split(offset, len);
         let rest = len as usize - first;
@@ -90,6 +96,7 @@ impl Lane {
     }
 
     /// As [`Lane::pieces`], to fill.
+    #[inline]
     pub fn pieces_mut(&mut self, offset: u64, len: u32) -> (&mut [u8], &mut [u8]) {
         let (start, first) = self.split(offset, len);
         let rest = len as usize - first;

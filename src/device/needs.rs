@@ -31,17 +31,20 @@ impl Default for Needs {
 
 impl Needs {
     /// One of them can act at this cycle.
+    #[inline]
     pub fn cycle(&mut self, cycle: u64) {
         self.cycle = self.cycle.min(cycle);
     }
 
     /// A station is at this, unless it is at something that comes later in the list of states.
+    #[inline]
     pub fn station(&mut self, station: Station, state: StationState) {
         let known = &mut self.stations[station as usize];
         *known = (*known).max(Some(state));
     }
 
     /// One of them can act at this instant.
+    #[inline]
     pub fn at(&mut self, at: Instant) {
         self.at = self.at.min(at);
     }

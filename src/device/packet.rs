@@ -59,6 +59,7 @@ impl Packet {
     }
 
     /// Whether its result is still to be computed.
+    #[inline]
     pub fn computing(&self) -> bool {
         let computation = self.computation.as_ref();
         computation.is_some_and(|computation| computation.result.is_none())
@@ -83,8 +84,9 @@ impl Packet {
     }
 
     /// When it is complete; never, as long as not all its writes are visible.
+    #[inline]
     pub fn complete_at(&self) -> Instant {
-        let written = self.to_write == 0 && self.invisible == 0 && !self.update_due;
+        let written = self.invisible == 0 && self.to_write == 0 && !self.update_due;
         match written && !self.computing() {
             true => self.acknowledged_at,
             false => Instant::NEVER,

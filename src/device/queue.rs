@@ -144,6 +144,7 @@ impl Queue {
     }
 
     /// Room for the `len` bytes of a read burst; two pieces where it wraps around.
+    #[inline]
     pub fn room(&mut self, data: ReadData, len: u32) -> (&mut [u8], &mut [u8]) {
         match data {
             ReadData::Lane(at) | ReadData::Passing { at, .. } => self.lane.pieces_mut(at, len),
@@ -164,13 +165,13 @@ impl Queue {
             .unwrap_or_default()
     }
 
-    /// The bytes that a write burst writes; two pieces where they wrap around.
-    pub fn bytes(&self, write: &WriteBurst) -> (&[u8], &[u8]) {
+    /// The `len` bytes that a write burst of a packet writes; two pieces where they wrap around.
+    #[inline]
+    pub fn bytes(&self, data: WriteData, packet: u64, len: u32) -> (&[u8], &[u8]) {
         const ONE: [u8; 4] = 1u32.to_le_bytes();
-        let len = write.burst.len;
-        match write.data {
+        match data {
             WriteData::Lane(offset) => self.lane.pieces(offset, len),
-            WriteData::Result(offset) => (self.result_bytes(write.packet, offset, len), &[]),
+            WriteData::Result(offset) => (self.result_bytes(packet, offset, len), &[]),
             WriteData::Increment => (&ONE, &[]),
         }
     }

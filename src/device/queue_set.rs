@@ -23,6 +23,7 @@ impl QueueSet {
         }
     }
 
+    #[inline]
     pub fn contains(self, q: QueueId) -> bool {
         self.0 >> q.0 & 1 == 1
     }
@@ -36,11 +37,13 @@ impl QueueSet {
         passed
     }
 
+    #[inline]
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
     /// Its queues in round-robin order: those above `last` first, `last` itself at the end.
+    #[inline]
     pub fn after(self, last: QueueId) -> impl Iterator<Item = QueueId> {
         let first = u32::from(last.0) + 1;
         let turned = bits(self.0.rotate_right(first));
@@ -48,6 +51,7 @@ impl QueueSet {
     }
 
     /// Its queues in ascending order.
+    #[inline]
     pub fn iter(self) -> impl Iterator<Item = QueueId> {
         bits(self.0).map(QueueId)
     }

@@ -216,9 +216,10 @@ impl Reader {
     /// A read burst reaches its target: the bytes are taken now. Returns the register to ask if
     /// that is what the burst reads.
     pub fn sample(&mut self, core: &mut Core, burst: u64, ctx: &mut Ctx) -> Option<RegisterRead> {
-        let read = self.bursts.get(burst)?;
+        let oldest = burst == self.bursts.first();
+        let read = self.bursts.get_mut(burst)?;
         if matches!(read.data, ReadData::Dropped) {
-            self.sampled(core, burst, ctx);
+            sampled(core, &mut read.burst, oldest, ctx);
             return None;
         }
         let (at, len, queue) = (read.burst.at, read.burst.len, read.queue);
@@ -233,9 +234,7 @@ impl Reader {
         match (bytes, fault) {
             (Ok(()), None) => {}
             (_, Some(FaultKind::LostRead)) => {
-                if let Some(read) = self.bursts.get_mut(burst) {
-                    read.burst.lost = true;
-                }
+                read.burst.lost = true;
                 return None;
             }
             (Ok(()), Some(FaultKind::FlipData { bit })) => {
@@ -244,7 +243,7 @@ impl Reader {
                     *byte ^= 1 << bit;
                 }
             }
-            (_, Some(FaultKind::ReadError)) => self.refuse(core, burst),
+            (_, Some(FaultKind::ReadError)) => refuse(core, read),
             (Err(error), _) => {
                 if error.reason == AccessReason::Registers
                     && let Some((engine, offset)) = register_window(ctx.memory, at, len)
@@ -255,50 +254,25 @@ impl Reader {
                         offset,
                     });
                 }
-                self.refuse(core, burst);
+                refuse(core, read);
             }
             _ => {}
         }
-        self.sampled(core, burst, ctx);
+        sampled(core, &mut read.burst, oldest, ctx);
         None
     }
 
     /// The answer of the register that a burst reads.
     pub fn answer(&mut self, core: &mut Core, burst: u64, value: u32, ctx: &mut Ctx) {
-        let Some(read) = self.bursts.get(burst) else {
+        let oldest = burst == self.bursts.first();
+        let Some(read) = self.bursts.get_mut(burst) else {
             return;
         };
         let (first, rest) = core.queues[read.queue].room(read.data, read.burst.len);
         for (to, byte) in first.iter_mut().chain(rest).zip(value.to_le_bytes()) {
             *to = byte;
         }
-        self.sampled(core, burst, ctx);
-    }
-
-    /// A read that nothing answers: an AXI error. If it is masked, the data is zeros (C).
-    #[cold]
-    fn refuse(&mut self, core: &mut Core, burst: u64) {
-        let Some(read) = self.bursts.get(burst) else {
-            return;
-        };
-        let (first, rest) = core.queues[read.queue].room(read.data, read.burst.len);
-        first.fill(0);
-        rest.fill(0);
-        let bit = ErrorBit::M2s(M2sError::DataResponse);
-        core.raise(bit, read.burst.origin(read.queue));
-    }
-
-    fn sampled(&mut self, core: &mut Core, burst: u64, ctx: &mut Ctx) {
-        let first = self.bursts.first();
-        let Some(read) = self.bursts.get_mut(burst) else {
-            return;
-        };
-        let ready_at = ctx.now + read.burst.times.response;
-        read.burst.answered = ready_at;
-        core.counters.bytes_read += u64::from(read.burst.len);
-        if core.waits_for_read && burst == first {
-            core.wake_by(ready_at, ctx);
-        }
+        sampled(core, &mut read.burst, oldest, ctx);
     }
 
     /// The next data that has arrived, in the order it was asked for: it enters the stream.
@@ -332,6 +306,27 @@ impl Reader {
             let bit = ErrorBit::M2s(M2sError::DataTimeout);
             core.raise(bit, read.burst.origin(read.queue));
         }
+    }
+}
+
+/// A read that nothing answers: an AXI error. If it is masked, the data is zeros (C).
+#[cold]
+fn refuse(core: &mut Core, read: &ReadBurst) {
+    let (first, rest) = core.queues[read.queue].room(read.data, read.burst.len);
+    first.fill(0);
+    rest.fill(0);
+    let bit = ErrorBit::M2s(M2sError::DataResponse);
+    core.raise(bit, read.burst.origin(read.queue));
+}
+
+/// A read burst's bytes have been taken.
+#[inline]
+fn sampled(core: &mut Core, burst: &mut Burst, oldest: bool, ctx: &Ctx) {
+    let ready_at = ctx.now + burst.times.response;
+    burst.answered = ready_at;
+    core.counters.bytes_read += u64::from(burst.len);
+    if core.waits_for_read && oldest {
+        core.wake_by(ready_at, ctx);
     }
 }
 

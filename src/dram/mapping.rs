@@ -299,6 +299,15 @@ impl Mapping {
         self.packed(first << self.access_shift).map(Block)
     }
 
+    /// The block that holds byte `offset` of a stack; `None` beyond the memory's end.
+    #[inline]
+    pub(super) fn block_in(&self, stack: u64, offset: u64) -> Option<Block> {
+        let first = self.block_of(offset >> self.access_shift);
+        let inside =
+            first < self.stack_accesses.get() && stack * self.stack_accesses.get() < self.accesses;
+        inside.then(|| Block(self.packed_in(stack, first)))
+    }
+
     /// The banks of the accesses `first` to `last`, of which `block` holds the first; `None` if they do not lie
     /// in one block.
     #[inline]
@@ -332,16 +341,22 @@ impl Mapping {
         if access >= self.accesses {
             return None;
         }
-        let (mut stack, mut within) = (0, access);
-        if self.bits[STACK] != 0 {
-            (stack, within) = StrengthReducedU64::div_rem(access, self.stack_accesses);
-        }
+        let (stack, within) = match self.bits[STACK] {
+            0 => (0, access),
+            _ => StrengthReducedU64::div_rem(access, self.stack_accesses),
+        };
+        Some(self.packed_in(stack, within))
+    }
+
+    /// Where an access of a stack goes, packed.
+    #[inline]
+    fn packed_in(&self, stack: u64, mut within: u64) -> u64 {
         let mut packed = 0;
         for table in &self.tables {
             packed ^= table[usize::from(within as u8)];
             within >>= 8;
         }
-        Some(packed | stack << (self.bits[CHANNEL] + self.bits[PSEUDO_CHANNEL]))
+        packed | stack << (self.bits[CHANNEL] + self.bits[PSEUDO_CHANNEL])
     }
 
     /// Where an access of the first stack goes, field by field.

@@ -148,6 +148,12 @@ impl Dram {
         self.mapping.block(addr)
     }
 
+    /// The block that holds byte `offset` of a stack; `None` beyond the memory's end.
+    #[inline]
+    pub fn block_in(&self, stack: u64, offset: u64) -> Option<Block> {
+        self.mapping.block_in(stack, offset)
+    }
+
     /// Serves a request that begins in `block` and arrives at `now` at once, if it goes to one pseudo-channel at
     /// which nobody waits and whose bus is free soon: there is nothing to choose between, so that the banks
     /// alone say when its commands can be sent. Returns when the last of its data has passed, and how many

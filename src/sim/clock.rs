@@ -70,6 +70,7 @@ impl Clock {
     }
 
     /// The number of the first edge at or after `at`.
+    #[inline]
     pub fn cycle_from(&self, at: Instant) -> Cycles {
         // Edge n lies at or after `at` if and only if n · period > at - 1 fs.
         match at.as_fs().checked_sub(1) {

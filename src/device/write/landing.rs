@@ -31,15 +31,12 @@ impl Writer {
             Some(FaultKind::LostAck) => write.burst.lost = true,
             _ => write.burst.answered = acknowledged_at,
         }
-        let (at, len, origin) = (write.burst.at, write.burst.len, write.burst.origin(q));
+        let (at, len) = (write.burst.at, write.burst.len);
         let (data, flush, packet) = (write.data, write.flush, write.packet);
-        let (first, rest) = match queue.writes.get(burst) {
-            Some(write) => queue.bytes(write),
-            None => Default::default(),
-        };
+        let (first, rest) = queue.bytes(data, packet, len);
         let written = match fault {
             Some(FaultKind::WriteError) => {
-                core.raise(ErrorBit::S2m(S2mError::DataResponse), origin);
+                refused(core, q, burst);
                 acknowledge_due(core, q, burst, packet, acknowledged_at, ctx);
                 return;
             }
@@ -62,7 +59,7 @@ impl Writer {
                         value: u32::from_le_bytes(value),
                     });
                 }
-                None => core.raise(ErrorBit::S2m(S2mError::DataResponse), origin),
+                None => refused(core, q, burst),
             },
         }
         if !matches!(data, WriteData::Increment) {
@@ -72,6 +69,15 @@ impl Writer {
         if fault != Some(FaultKind::LostAck) {
             acknowledge_due(core, q, burst, packet, acknowledged_at, ctx);
         }
+    }
+}
+
+/// Nothing takes a write burst: an AXI error.
+#[cold]
+fn refused(core: &mut Core, q: QueueId, burst: u64) {
+    if let Some(write) = core.queues[q].writes.get(burst) {
+        let origin = write.burst.origin(q);
+        core.raise(ErrorBit::S2m(S2mError::DataResponse), origin);
     }
 }
 

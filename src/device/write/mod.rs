@@ -159,10 +159,15 @@ impl Writer {
 
     /// Whether writes that must be acknowledged first are not.
     fn fenced(&self, core: &Core, queue: &Queue) -> bool {
-        let engine_fenced = (queue.engine_fence.iter().zip(core.queues.iter()))
+        queue.writes.first() < queue.fence
+            || !queue.engine_fence.is_empty() && self.engine_fenced(core, queue)
+    }
+
+    #[inline(never)]
+    fn engine_fenced(&self, core: &Core, queue: &Queue) -> bool {
+        (queue.engine_fence.iter().zip(core.queues.iter()))
             .any(|(fence, other)| other.writes.first() < *fence)
-            || self.strays.any_before(&queue.engine_fence);
-        queue.writes.first() < queue.fence || engine_fenced
+            || self.strays.any_before(&queue.engine_fence)
     }
 
     /// The oldest write of a queue has not been acknowledged in time: an AXI timeout, reported once.
@@ -205,6 +210,7 @@ impl Writer {
             flush: rx.flush,
         };
         packet.to_write -= len;
+        packet.invisible += 1;
         let over = packet.to_write == 0 || left == 0;
         if let Some(since) = queue.held_since.take() {
             let queue = q;
@@ -239,12 +245,13 @@ impl Writer {
         queue.update = None;
         if let Some(packet) = queue.packets.get_mut(queue.written) {
             packet.update_due = false;
+            packet.invisible += 1;
         }
         core.counters.embedded_updates += 1;
         packet_written(core, q);
     }
 
-    /// Sends the next write burst of a queue on its way.
+    /// Sends the next write burst of a queue on its way; its packet has counted it.
     #[inline(always)]
     fn send(
         &mut self,
@@ -290,9 +297,6 @@ impl Writer {
                 answered: Instant::NEVER,
             },
         });
-        if let Some(packet) = queue.packets.get_mut(queue.written) {
-            packet.invisible += 1;
-        }
         core.work.writes += 1;
         self.next_cycle = cycle + beats;
     }

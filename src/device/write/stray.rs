@@ -59,7 +59,7 @@ impl Writer {
             }
             let (first, rest) = match write.flush {
                 true => Default::default(),
-                false => queue.bytes(&write),
+                false => queue.bytes(write.data, write.packet, write.burst.len),
             };
             let stray = Stray {
                 at: write.burst.at,
